@@ -1,1 +1,7 @@
-//! Placeholder until the first module lands.
+//! One child process from spawn to reap.
+
+pub mod launch;
+pub mod leftovers;
+mod platform;
+pub mod sandbox;
+pub mod tree;

@@ -1,3 +1,22 @@
-//! The integration tests of this crate, one binary.
+//! The integration tests of this crate, one binary, which is also its own launcher, its own misbehaving children and its
+//! own hosts to be killed.
 
-fn main() {}
+mod misbehave;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() -> ExitCode {
+    if let Some(code) = outrigger_supervise::launch::intercept() {
+        return code;
+    }
+    let args: Vec<String> = std::env::args().collect();
+    match args.get(1).map(String::as_str) {
+        Some("__child") => return misbehave::child(&args[2..]),
+        Some("__host") => return misbehave::host(&args[2..]),
+        Some(_) | None => {}
+    }
+    let trials: Vec<Trial> = Vec::new();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}

@@ -1,0 +1,1 @@
+//! What host and keeper say to each other over the control socket.

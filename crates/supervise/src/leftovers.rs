@@ -1,0 +1,1 @@
+//! What a crashed host left behind: written down while it lives, found and removed by the next one.

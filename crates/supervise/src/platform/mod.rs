@@ -1,0 +1,13 @@
+//! The only place that knows which operating system this is.
+//!
+//! Both rooms offer the same handful of functions and one type (`Grip`); nothing else in the crate says `cfg`.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{Grip, identity, intercept, launch, own_executable, usage};
+
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use unsupported::{Grip, identity, intercept, launch, own_executable, usage};

@@ -1,0 +1,50 @@
+//! Systems for which there is no launcher yet: everything compiles, and a launch says clearly that it cannot be done.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::launch::{Channels, Exit, LaunchError, Launched, Plan, Signal};
+use crate::tree::{Identity, Pid, Usage};
+
+/// Nobody can hold a grip here, because nothing can be launched.
+#[derive(Debug)]
+pub(crate) enum Grip {}
+
+impl Grip {
+    pub(crate) fn signal(&self, _signal: Signal) {
+        match *self {}
+    }
+
+    pub(crate) fn kill(&self) {
+        match *self {}
+    }
+
+    pub(crate) async fn wait(&mut self) -> Exit {
+        match *self {}
+    }
+}
+
+pub(crate) fn intercept() -> Option<ExitCode> {
+    None
+}
+
+pub(crate) fn own_executable() -> PathBuf {
+    std::env::current_exe().unwrap_or_default()
+}
+
+pub(crate) async fn launch(
+    _executable: &Path,
+    _plan: Plan,
+    _channels: Channels,
+) -> Result<Launched, LaunchError> {
+    Err(LaunchError::Unsupported { reason: "the launcher needs Linux".to_owned() })
+}
+
+pub(crate) fn identity(_pid: Pid) -> io::Result<Identity> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+pub(crate) fn usage(_roots: &[Pid]) -> io::Result<Vec<Option<Usage>>> {
+    Err(io::ErrorKind::Unsupported.into())
+}

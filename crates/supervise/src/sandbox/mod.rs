@@ -1,0 +1,10 @@
+//! The box: what a child may touch, what was asked for and what the kernel really enforces.
+//!
+//! A [`Request`] names a [`Level`], a [`Containment`], paths, a [`Network`] choice and [`Limits`]. The launcher builds
+//! the box and answers with [`Enforced`], layer by layer, so that nobody has to believe a configuration file.
+
+mod enforced;
+mod request;
+
+pub use enforced::{Contained, Enforced, Landlock, LandlockStatus, Layer};
+pub use request::{Containment, Level, Limits, Network, Request};
