@@ -1,1 +1,23 @@
-//! Placeholder until the first module lands.
+//! Bytes ⇄ frames ⇄ calls: what every conversation with a child process is made of.
+//!
+//! # Theory of operation
+//!
+//! Each protocol piece is a *pure core* that knows no I/O and no clock, wrapped by thin adapters:
+//!
+//! * [`line`] splits a stream into lines. [`line::Splitter`] is pushed bytes and gives lines; it holds at most one
+//!   limit of unfinished line, and every awkward case (too long, not UTF-8, CRLF, a byte order mark, the stream ending
+//!   inside a line) has an answer in a [`line::LinePolicy`]. There is one ready-made policy per dialect.
+//!
+//! Nothing here is unbounded, nothing here starts a process, and nothing here knows a dialect beyond its limits.
+//!
+//! ```
+//! use outrigger_wire::line::{Item, Splitter, dialect};
+//!
+//! let mut splitter = Splitter::new(dialect::STEERABLE);
+//! let first = splitter.decode(b"{\"id\":1}\r\n{\"id").unwrap();
+//! assert_eq!(first.consumed, 10);
+//! let Some(Item::Line(line)) = first.item else { panic!("a whole line was pushed") };
+//! assert_eq!(line.text(), Ok("{\"id\":1}"));
+//! ```
+
+pub mod line;
