@@ -1,0 +1,103 @@
+//! What the tests need from the machine beyond a Rust toolchain: the table, and the command that provides it.
+//!
+//! A new need is one line in [`NEEDS`]. `plan` decides without touching the machine, `install` does what was
+//! decided. An npm package lands in the user's cache folder, and the tests find it through an environment
+//! variable: `OUTRIGGER_NPM_JSON_RPC_2_0` names the folder that holds its `node_modules`.
+
+mod install;
+mod plan;
+
+use anyhow::Result;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// One thing that some test cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Need {
+    what: What,
+    /// The test that needs it and what for, as the end of the sentence "needed by …".
+    needed_by: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Debian { package: &'static str, probe: Probe },
+    Npm { package: &'static str, version: &'static str, scripts: Scripts },
+}
+
+/// How to tell that a Debian package, or something as good, is already there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probe {
+    Program(&'static str),
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "libraries and fonts are files; no need of today is one")
+    )]
+    File(&'static str),
+}
+
+/// Whether the install scripts of an npm package and of all its dependencies may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scripts {
+    Skip,
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "for packages that fetch a native program when installed")
+    )]
+    Run,
+}
+
+/// In the order of installation: npm itself is a Debian package.
+const NEEDS: &[Need] = &[
+    debian("zsh", Probe::Program("zsh"), "the test that reads the zsh completion script with `zsh -n`"),
+    debian("fish", Probe::Program("fish"), "the test that reads the fish completion script with `fish -n`"),
+    debian("npm", Probe::Program("npm"), "the tests that run against programs from npm"),
+    npm(
+        "json-rpc-2.0",
+        "1.8.1",
+        Scripts::Skip,
+        "the test of our JSON-RPC peer against another implementation",
+    ),
+];
+
+const fn debian(package: &'static str, probe: Probe, needed_by: &'static str) -> Need {
+    Need { what: What::Debian { package, probe }, needed_by }
+}
+
+const fn npm(
+    package: &'static str,
+    version: &'static str,
+    scripts: Scripts,
+    needed_by: &'static str,
+) -> Need {
+    Need { what: What::Npm { package, version, scripts }, needed_by }
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Print the variables that the tests read, as shell `export` lines, on standard output.
+    #[arg(long)]
+    print_env: bool,
+}
+
+pub(crate) fn run(_root: &Path, args: &Args) -> Result<ExitCode> {
+    let environment = provide()?;
+    if args.print_env {
+        for (name, value) in environment {
+            println!("export {name}='{}'", value.replace('\'', r"'\''"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Installs what is missing, and returns the variables that tell the tests where things are.
+pub(crate) fn provide() -> Result<Vec<(String, String)>> {
+    let cache = install::cache_folder()?;
+    let machine = install::look_around(NEEDS, &cache);
+    match plan::plan(&machine) {
+        plan::Plan::Nothing => eprintln!("the machine has everything that the tests need"),
+        plan::Plan::Refuse { message } => anyhow::bail!(message),
+        plan::Plan::Install(steps) => install::perform(&steps, &machine, &cache)?,
+    }
+    Ok(plan::environment(NEEDS, &cache))
+}

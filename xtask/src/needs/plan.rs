@@ -1,0 +1,295 @@
+//! From what is missing to what would be run. Pure: the machine is a value here.
+
+use super::{Need, Scripts, What};
+use crate::shell::Line;
+use std::path::{Path, PathBuf};
+
+/// What was found on this machine.
+#[derive(Debug)]
+pub(super) struct Machine {
+    /// The needs that are not met, in the order of the table.
+    pub(super) missing: Vec<Need>,
+    pub(super) install: Install,
+    pub(super) debian: Debian,
+    /// Whether apt knows any package at all; a fresh container often does not.
+    pub(super) lists: Lists,
+}
+
+/// Whether this run may change the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Install {
+    Allowed,
+    /// `OUTRIGGER_NO_INSTALL=1`.
+    Forbidden,
+}
+
+/// How Debian packages can be installed here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Debian {
+    Root,
+    Sudo,
+    NoApt,
+    NoRights,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lists {
+    Filled,
+    Empty,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    Nothing,
+    /// One message for everything that is missing; nothing is done by halves.
+    Refuse {
+        message: String,
+    },
+    Install(Vec<Step>),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// All missing Debian packages in one go.
+    Debian {
+        packages: Vec<&'static str>,
+        why: Vec<&'static str>,
+        update_first: bool,
+    },
+    Npm {
+        package: &'static str,
+        version: &'static str,
+        scripts: Scripts,
+        why: &'static str,
+    },
+}
+
+pub(super) fn plan(machine: &Machine) -> Plan {
+    if machine.missing.is_empty() {
+        return Plan::Nothing;
+    }
+    if let Some(why) = why_not(machine) {
+        return Plan::Refuse { message: refusal(&machine.missing, why) };
+    }
+    let mut steps = Vec::new();
+    let debian = machine.missing.iter().filter_map(|need| match need.what {
+        What::Debian { package, .. } => Some((package, need.needed_by)),
+        What::Npm { .. } => None,
+    });
+    let (packages, why): (Vec<_>, Vec<_>) = debian.unzip();
+    if !packages.is_empty() {
+        steps.push(Step::Debian { packages, why, update_first: machine.lists == Lists::Empty });
+    }
+    steps.extend(machine.missing.iter().filter_map(|need| match need.what {
+        What::Npm { package, version, scripts } => {
+            Some(Step::Npm { package, version, scripts, why: need.needed_by })
+        }
+        What::Debian { .. } => None,
+    }));
+    Plan::Install(steps)
+}
+
+/// The variables for the tests: one for each npm package of the table.
+pub(super) fn environment(needs: &[Need], cache: &Path) -> Vec<(String, String)> {
+    let location = |need: &Need| match need.what {
+        What::Npm { package, version, .. } => {
+            Some((variable(package), npm_folder(cache, package, version).to_string_lossy().into_owned()))
+        }
+        What::Debian { .. } => None,
+    };
+    needs.iter().filter_map(location).collect()
+}
+
+/// Where a finished install lives. The version is part of the name, so an upgrade never meets an old tree.
+pub(super) fn npm_folder(cache: &Path, package: &str, version: &str) -> PathBuf {
+    cache.join("npm").join(format!("{package}@{version}"))
+}
+
+pub(super) fn apt_update(debian: Debian) -> Line {
+    apt(debian, &["update"], &[])
+}
+
+pub(super) fn apt_install(debian: Debian, packages: &[&str]) -> Line {
+    // Another apt at work is waited for; a question would wait for ever, as there is no input.
+    let options = ["install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=120"];
+    apt(debian, &options, packages)
+}
+
+/// The command for `folder`, which must be empty: npm would add to what it finds.
+pub(super) fn npm_install(folder: &Path, package: &str, version: &str, scripts: Scripts) -> Line {
+    let folder = folder.to_string_lossy().into_owned();
+    let mut words = vec!["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", &folder];
+    match scripts {
+        Scripts::Skip => words.push("--ignore-scripts"),
+        Scripts::Run => {}
+    }
+    let pinned = format!("{package}@{version}");
+    words.push(&pinned);
+    Line::new("npm", words)
+}
+
+fn apt(debian: Debian, options: &[&str], packages: &[&str]) -> Line {
+    let words = options.iter().chain(packages);
+    match debian {
+        // `sudo` drops the environment, so the variable goes through `env`.
+        Debian::Sudo => Line::new(
+            "sudo",
+            ["-n", "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"].iter().chain(words).copied(),
+        ),
+        Debian::Root | Debian::NoApt | Debian::NoRights => {
+            Line::new("apt-get", words.copied()).env("DEBIAN_FRONTEND", "noninteractive")
+        }
+    }
+}
+
+fn why_not(machine: &Machine) -> Option<&'static str> {
+    if machine.install == Install::Forbidden {
+        return Some("OUTRIGGER_NO_INSTALL forbids installing it");
+    }
+    let needs_debian = machine.missing.iter().any(|need| matches!(need.what, What::Debian { .. }));
+    match machine.debian {
+        Debian::NoApt if needs_debian => Some("this system has no apt-get"),
+        Debian::NoRights if needs_debian => Some("installing needs root or a sudo that asks no password"),
+        Debian::Root | Debian::Sudo | Debian::NoApt | Debian::NoRights => None,
+    }
+}
+
+fn refusal(missing: &[Need], why: &str) -> String {
+    let mut message = format!("the tests need what this machine lacks, and {why}:\n");
+    let mut debian = Vec::new();
+    let mut npm = Vec::new();
+    for need in missing {
+        let name = match need.what {
+            What::Debian { package, .. } => {
+                debian.push(package);
+                format!("Debian package {package}")
+            }
+            What::Npm { package, version, .. } => {
+                npm.push(package);
+                format!("npm package {package}@{version}")
+            }
+        };
+        message.push_str(&format!("  {name}: needed by {}\n", need.needed_by));
+    }
+    message.push_str("type:\n");
+    if !debian.is_empty() {
+        message
+            .push_str(&format!("  sudo apt-get install -y --no-install-recommends {}\n", debian.join(" ")));
+    }
+    if !npm.is_empty() {
+        message.push_str("  env -u OUTRIGGER_NO_INSTALL cargo xtask needs\n");
+    }
+    message.truncate(message.trim_end().len());
+    message
+}
+
+fn variable(package: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("OUTRIGGER_NPM_{}", package.trim_start_matches('@').chars().map(letter).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Probe, debian, npm};
+    use super::*;
+
+    const ZSH: Need = debian("zsh", Probe::Program("zsh"), "the completion test");
+    const FONT: Need = debian("fonts-x", Probe::File("/usr/share/fonts/x"), "the screenshot test");
+    const RPC: Need = npm("json-rpc-2.0", "1.8.1", Scripts::Skip, "the peer test");
+
+    fn machine(missing: &[Need]) -> Machine {
+        Machine {
+            missing: missing.to_vec(),
+            install: Install::Allowed,
+            debian: Debian::Root,
+            lists: Lists::Filled,
+        }
+    }
+
+    #[test]
+    fn a_machine_that_has_everything_is_left_alone() {
+        assert_eq!(plan(&machine(&[])), Plan::Nothing);
+        let forbidden = Machine { install: Install::Forbidden, ..machine(&[]) };
+        assert_eq!(plan(&forbidden), Plan::Nothing);
+    }
+
+    #[test]
+    fn missing_debian_packages_are_installed_together_and_before_npm_packages() {
+        let steps = vec![
+            Step::Debian {
+                packages: vec!["zsh", "fonts-x"],
+                why: vec!["the completion test", "the screenshot test"],
+                update_first: false,
+            },
+            Step::Npm {
+                package: "json-rpc-2.0",
+                version: "1.8.1",
+                scripts: Scripts::Skip,
+                why: "the peer test",
+            },
+        ];
+        assert_eq!(plan(&machine(&[ZSH, RPC, FONT])), Plan::Install(steps));
+    }
+
+    #[test]
+    fn a_fresh_container_gets_its_package_lists_first() {
+        let machine = Machine { lists: Lists::Empty, ..machine(&[ZSH]) };
+        let Plan::Install(steps) = plan(&machine) else { panic!("nothing planned") };
+        assert!(matches!(steps[..], [Step::Debian { update_first: true, .. }]));
+    }
+
+    #[test]
+    fn an_npm_package_needs_neither_root_nor_apt() {
+        for debian in [Debian::NoApt, Debian::NoRights] {
+            let machine = Machine { debian, ..machine(&[RPC]) };
+            assert!(matches!(plan(&machine), Plan::Install(_)), "{debian:?}");
+        }
+    }
+
+    #[test]
+    fn without_rights_the_message_names_package_test_and_command() {
+        let machine = Machine { debian: Debian::NoRights, ..machine(&[ZSH, RPC]) };
+        let Plan::Refuse { message } = plan(&machine) else { panic!("not refused") };
+        let expected = "the tests need what this machine lacks, and installing needs root or a sudo that asks \
+             no password:\n  Debian package zsh: needed by the completion test\n  npm package json-rpc-2.0@1.8.1: \
+             needed by the peer test\ntype:\n  sudo apt-get install -y --no-install-recommends zsh\n  env -u \
+             OUTRIGGER_NO_INSTALL cargo xtask needs";
+        assert_eq!(message, expected);
+    }
+
+    #[test]
+    fn a_run_that_may_not_install_never_does() {
+        let machine = Machine { install: Install::Forbidden, ..machine(&[RPC]) };
+        let Plan::Refuse { message } = plan(&machine) else { panic!("not refused") };
+        assert!(message.contains("OUTRIGGER_NO_INSTALL forbids"), "{message}");
+    }
+
+    #[test]
+    fn commands_are_pinned_and_ask_nothing() {
+        let lines = [
+            apt_install(Debian::Root, &["zsh"]),
+            apt_install(Debian::Sudo, &["zsh"]),
+            npm_install(Path::new("/c/x"), "json-rpc-2.0", "1.8.1", Scripts::Skip),
+            npm_install(Path::new("/c/x"), "@a/b", "2.0.0", Scripts::Run),
+        ];
+        let expected = [
+            "DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -o \
+             DPkg::Lock::Timeout=120 zsh",
+            "sudo -n env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -o \
+             DPkg::Lock::Timeout=120 zsh",
+            "npm install --no-audit --no-fund --loglevel=error --prefix /c/x --ignore-scripts json-rpc-2.0@1.8.1",
+            "npm install --no-audit --no-fund --loglevel=error --prefix /c/x @a/b@2.0.0",
+        ];
+        assert_eq!(lines.map(|line| line.to_string()), expected);
+    }
+
+    #[test]
+    fn tests_find_npm_packages_through_the_environment() {
+        let scoped = npm("@openai/codex", "1.0.0", Scripts::Run, "x");
+        let expected = [
+            ("OUTRIGGER_NPM_JSON_RPC_2_0".to_owned(), "/c/npm/json-rpc-2.0@1.8.1".to_owned()),
+            ("OUTRIGGER_NPM_OPENAI_CODEX".to_owned(), "/c/npm/@openai/codex@1.0.0".to_owned()),
+        ];
+        assert_eq!(environment(&[ZSH, RPC, scoped], Path::new("/c")), expected);
+    }
+}
