@@ -7,6 +7,8 @@
 //! * [`line`] splits a stream into lines. [`line::Splitter`] is pushed bytes and gives lines; it holds at most one
 //!   limit of unfinished line, and every awkward case (too long, not UTF-8, CRLF, a byte order mark, the stream ending
 //!   inside a line) has an answer in a [`line::LinePolicy`]. There is one ready-made policy per dialect.
+//! * [`frame`] does the same for two-length binary frames: header and blob, the limit judged before the body is read,
+//!   and a name for every place where a stream can end.
 //!
 //! Nothing here is unbounded, nothing here starts a process, and nothing here knows a dialect beyond its limits.
 //!
@@ -20,4 +22,5 @@
 //! assert_eq!(line.text(), Ok("{\"id\":1}"));
 //! ```
 
+pub mod frame;
 pub mod line;

@@ -1,4 +1,5 @@
 //! The integration tests of `wire`: one binary, one module per room.
 
+mod frames;
 mod line_adapters;
 mod lines;
