@@ -17,7 +17,8 @@ use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(
-    name = "cargo xtask",
+    name = "xtask",
+    bin_name = "cargo xtask",
     about = "The chores of the workspace",
     after_help = "Examples:\n  cargo xtask test\n  cargo xtask tidy --json\n  cargo xtask fuzz lines --seconds 30"
 )]

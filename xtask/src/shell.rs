@@ -34,6 +34,12 @@ impl Line {
         self.command(folder).status().with_context(|| format!("cannot start `{self}`"))
     }
 
+    /// As [`Line::run`], for a program that prints to people while we print to a program.
+    pub(crate) fn run_aside(&self, folder: &Path) -> Result<ExitStatus> {
+        let status = self.command(folder).stdout(std::io::stderr()).status();
+        status.with_context(|| format!("cannot start `{self}`"))
+    }
+
     /// Runs in `folder` and keeps what it prints.
     pub(crate) fn capture(&self, folder: &Path) -> Result<Output> {
         self.command(folder).output().with_context(|| format!("cannot start `{self}`"))
