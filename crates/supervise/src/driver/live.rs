@@ -1,0 +1,181 @@
+//! The process of a driver, from the launch to the last byte of its last stream.
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::unix::pipe;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use super::pump::Pumped;
+use super::session::{LastBeat, Opened, Request};
+use super::supervisor::Shared;
+use crate::launch::{Channels, Control, Exit, LaunchError, Launched, Plan, Wiring};
+use crate::sandbox::Enforced;
+use crate::spec::{Spec, Stdin, Stdout};
+use crate::state::{Incarnation, SpawnFailure};
+use crate::tree::Pid;
+
+/// A launch that takes longer is taken to be stuck.
+const LAUNCH_LIMIT: Duration = Duration::from_secs(30);
+
+/// Everything is reaped, but a descriptor may have been passed to a stranger: the streams get this long to end.
+const DRAIN_LIMIT: Duration = Duration::from_millis(500);
+
+/// What a driver has in hand.
+pub(super) enum Process {
+    /// Nothing.
+    Absent,
+    /// A launch under way. Dropping it kills what it started.
+    Launching(Pin<Box<dyn Future<Output = LaunchResult> + Send>>),
+    /// A process.
+    Live(Box<Live>),
+    /// A reaped process whose streams have not ended yet.
+    Draining(Box<Live>, Exit, Instant),
+}
+
+/// How a launch ended.
+pub(super) struct LaunchResult {
+    /// Held until the child is no longer starting.
+    pub(super) permit: Option<OwnedSemaphorePermit>,
+    pub(super) launched: Result<Launched, LaunchFailure>,
+}
+
+/// Why a launch failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LaunchFailure {
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error("its extra descriptors could not be made: {0}")]
+    Extra(#[source] std::io::Error),
+    #[error("the launcher did not answer within {LAUNCH_LIMIT:?}")]
+    Stuck,
+}
+
+/// A process and everything that belongs to it.
+pub(super) struct Live {
+    pub(super) incarnation: Incarnation,
+    pub(super) pid: Pid,
+    pub(super) control: Control,
+    pub(super) spawned: Instant,
+    pub(super) pumps: JoinSet<Pumped>,
+    pub(super) requests: mpsc::Sender<Request>,
+    pub(super) opened: Option<oneshot::Sender<Opened>>,
+    /// What the session will get when the gate has opened; `None` when it already has it.
+    pub(super) undelivered: Option<Undelivered>,
+    pub(super) last_beat: Arc<LastBeat>,
+}
+
+/// A session that waits for its standard output.
+pub(super) struct Undelivered {
+    pub(super) stdin: Option<pipe::Sender>,
+    pub(super) enforced: Enforced,
+    pub(super) requests: mpsc::Receiver<Request>,
+    pub(super) opened: oneshot::Receiver<Opened>,
+}
+
+/// What happened to the process.
+pub(super) enum Progress {
+    Launched(Box<LaunchResult>),
+    Pumped(Pumped),
+    Exited(Exit),
+    Drained,
+}
+
+impl Process {
+    /// Waits for the next thing to happen. Can be dropped at any time; nothing is lost.
+    pub(super) async fn progress(&mut self) -> Progress {
+        match self {
+            Self::Absent => pending().await,
+            Self::Launching(launch) => Progress::Launched(Box::new(launch.await)),
+            Self::Live(live) => {
+                let Live { control, pumps, .. } = &mut **live;
+                tokio::select! {
+                    biased;
+                    Some(pumped) = pumps.join_next() => Progress::Pumped(pumped.unwrap_or(Pumped::Ended)),
+                    exit = control.wait() => Progress::Exited(exit),
+                }
+            }
+            Self::Draining(live, _, until) => match timeout_at(*until, live.pumps.join_next()).await {
+                Ok(Some(pumped)) => Progress::Pumped(pumped.unwrap_or(Pumped::Ended)),
+                Ok(None) | Err(_) => Progress::Drained,
+            },
+        }
+    }
+
+    /// The process, whether its streams have ended or not.
+    pub(super) fn live(&mut self) -> Option<&mut Live> {
+        match self {
+            Self::Absent | Self::Launching(_) => None,
+            Self::Live(live) | Self::Draining(live, _, _) => Some(live),
+        }
+    }
+
+    /// Notes that the process is reaped; its streams may still have something to say.
+    pub(super) fn exited(&mut self, exit: Exit) {
+        if let Self::Live(live) = std::mem::replace(self, Self::Absent) {
+            *self = Self::Draining(live, exit, Instant::now() + DRAIN_LIMIT);
+        }
+    }
+}
+
+/// Begins to launch process `incarnation` of `spec`, as soon as the supervisor lets another one start.
+pub(super) fn launch(shared: Arc<Shared>, spec: &Spec, incarnation: Incarnation) -> Process {
+    let plan = Plan {
+        name: spec.name.clone(),
+        program: spec.program.path.clone(),
+        args: spec.program.args.clone(),
+        env: spec.program.environment.resolve(|name| std::env::var_os(name)),
+        cwd: spec.program.cwd.clone(),
+        umask: spec.program.umask,
+        sandbox: spec.sandbox.clone(),
+    };
+    let (stdin, stdout, extra) = (spec.stdin, spec.stdout, spec.extra.clone());
+    Process::Launching(Box::pin(async move {
+        // The semaphore is never closed; if it were, starting without a permit would be the lesser evil.
+        let permit = Arc::clone(&shared.starts).acquire_owned().await.ok();
+        let launched = async {
+            let extra = match extra {
+                Some(extra) => extra.make(incarnation).map_err(LaunchFailure::Extra)?,
+                None => Vec::new(),
+            };
+            let channels = Channels {
+                stdin: match stdin {
+                    Stdin::Session => Wiring::Pipe,
+                    Stdin::Null => Wiring::Null,
+                    Stdin::Inherit => Wiring::Inherit,
+                },
+                stdout: match stdout {
+                    Stdout::Session | Stdout::Log => Wiring::Pipe,
+                    Stdout::Null => Wiring::Null,
+                    Stdout::Inherit => Wiring::Inherit,
+                },
+                stderr: Wiring::Pipe,
+                extra,
+            };
+            match tokio::time::timeout(LAUNCH_LIMIT, shared.launcher.launch(plan, channels)).await {
+                Ok(launched) => Ok(launched?),
+                Err(_) => Err(LaunchFailure::Stuck),
+            }
+        };
+        let launched = launched.await;
+        LaunchResult { permit, launched }
+    }))
+}
+
+impl LaunchFailure {
+    /// What the machine needs to know about it.
+    pub(super) fn kind(&self) -> SpawnFailure {
+        match self {
+            Self::Launch(LaunchError::Sandbox { .. }) => SpawnFailure::Sandbox,
+            Self::Launch(LaunchError::Resource { .. } | LaunchError::Busy { .. }) => SpawnFailure::Resource,
+            Self::Launch(error) if error.is_permanent() => SpawnFailure::Permanent,
+            Self::Launch(_) | Self::Stuck => SpawnFailure::Unexplained,
+            // Making descriptors fails when the host has too few of them.
+            Self::Extra(_) => SpawnFailure::Resource,
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What children say: the last lines in memory for the exit report, and a file that never outgrows its bounds.
+//!
+//! Standard error is always drained. A child that writes faster than anybody can read loses lines, never time: nothing in
+//! this room waits for a disk or a reader before it reads on.
+
+mod feed;
+mod file;
+mod rotate;
+mod stamp;
+mod tail;
+
+pub(crate) use feed::{LineFeed, Stream, Tails};
+pub(crate) use file::FileSink;
+pub use tail::{LogLine, Tail};

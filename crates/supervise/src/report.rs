@@ -1,0 +1,221 @@
+//! The exit report: what ended, why, what it said last, and what happens now. One text for a tired person, one object for
+//! a program.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use crate::launch::{Status, signal_name};
+use crate::logs::LogLine;
+use crate::state::{Cause, Final, Incarnation, Next, Phase};
+use crate::tree::Pid;
+
+/// Everything worth knowing about the end of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The child.
+    pub name: String,
+    /// Which of its processes.
+    pub incarnation: Incarnation,
+    /// Its process id; `None` if it never ran.
+    pub pid: Option<Pid>,
+    /// The phase it was in when its end was decided.
+    pub died_in: Phase,
+    /// Why it ended.
+    pub cause: Cause,
+    /// How it ended; `None` if it never ran.
+    pub status: Option<Status>,
+    /// What else is known: the spawn error, the protocol violation, the gate that never opened.
+    pub detail: Option<String>,
+    /// From spawn to reap.
+    pub runtime: Duration,
+    /// Its last lines on standard error.
+    pub stderr: Vec<LogLine>,
+    /// Its last lines on standard output, if that goes to the log or came before the ready line.
+    pub stdout: Vec<LogLine>,
+    /// Processes that it left behind; they were killed.
+    pub leftovers: u32,
+    /// Processor time of its whole tree.
+    pub cpu: Duration,
+    /// The largest resident set of any one process of its tree.
+    pub max_rss_bytes: u64,
+    /// What happens now.
+    pub next: Next,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, incarnation, .. } = self;
+        writeln!(f, "`{name}` {incarnation} {}", Headline(self))?;
+        if let Some(detail) = &self.detail {
+            writeln!(f, "  why: {detail}")?;
+        }
+        if let Some(pid) = self.pid {
+            writeln!(f, "  ran: {} as process {pid}", Span(self.runtime))?;
+        }
+        match self.leftovers {
+            0 => {}
+            1 => writeln!(f, "  left behind: 1 process, killed")?,
+            several => writeln!(f, "  left behind: {several} processes, killed")?,
+        }
+        write_lines(f, "stdout", &self.stdout)?;
+        write_lines(f, "stderr", &self.stderr)?;
+        write!(f, "  next: {}", NextText(self))
+    }
+}
+
+fn write_lines(f: &mut fmt::Formatter<'_>, stream: &str, lines: &[LogLine]) -> fmt::Result {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "  last lines on {stream}:")?;
+    for LogLine { text, cut_bytes } in lines {
+        // The text comes from a stranger: no escape sequence of it may reach a terminal.
+        write!(f, "    | ")?;
+        for character in text.chars() {
+            if character.is_control() && character != '\t' {
+                write!(f, "{}", character.escape_default())?;
+            } else {
+                write!(f, "{character}")?;
+            }
+        }
+        match cut_bytes {
+            0 => writeln!(f)?,
+            cut => writeln!(f, " … ({cut} more bytes)")?,
+        }
+    }
+    Ok(())
+}
+
+/// The first line after the name: what happened, in the past tense.
+struct Headline<'a>(&'a Report);
+
+impl fmt::Display for Headline<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ended = self.0.status.map_or_else(|| "without a process".to_owned(), |status| status.to_string());
+        match self.0.cause {
+            Cause::Requested => write!(f, "was stopped as requested ({ended})"),
+            Cause::Restarted => write!(f, "was stopped for a restart ({ended})"),
+            Cause::Voluntary => write!(f, "finished ({ended})"),
+            Cause::Crash => write!(f, "crashed with {ended}"),
+            Cause::StartupTimeout => f.write_str("was not ready in time and was killed"),
+            Cause::ExitBeforeReady => write!(f, "ended before it was ready, with {ended}"),
+            Cause::Unhealthy => f.write_str("stopped answering and was killed"),
+            Cause::WriteStall => f.write_str("stopped reading its input and was killed"),
+            Cause::ChannelLost => f.write_str("closed its channel but kept running, and was killed"),
+            Cause::ProtocolViolation => f.write_str("broke its protocol and was killed"),
+            Cause::Incompatible => f.write_str("speaks a version that this host does not, and was killed"),
+            Cause::SpawnFailed | Cause::LaunchFailed => f.write_str("could not be started"),
+            Cause::HostResource => f.write_str("could not be started: the host is short of resources"),
+            Cause::Sandbox => f.write_str("was not started: its sandbox cannot be built here"),
+        }
+    }
+}
+
+/// What happens now, in one sentence.
+struct NextText<'a>(&'a Report);
+
+impl fmt::Display for NextText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.next {
+            Next::Restart { after, attempt } => write!(f, "restart in {} (attempt {attempt})", Span(after)),
+            Next::Respawn => f.write_str("a fresh process, now"),
+            Next::Final(Final::Requested) => f.write_str("nothing, it was asked to stop"),
+            Next::Final(Final::Voluntary) => f.write_str("nothing, it is done"),
+            Next::Final(Final::NotRestarted(_)) => f.write_str("nothing, it is not to be restarted"),
+            Next::Final(Final::Failed(_)) => f.write_str("gave up, because trying again cannot help"),
+            Next::Final(Final::AttemptsExhausted(_)) => {
+                f.write_str("gave up, because it was restarted as often as allowed and never became stable")
+            }
+            Next::Final(Final::CrashLoop(_)) => f.write_str("gave up, because it crashes in a loop"),
+            Next::Final(Final::SlowCrash(_)) => {
+                f.write_str("gave up, because it crashed too often over a long time")
+            }
+        }
+    }
+}
+
+/// A duration for people: `3 ms`, `1.2 s`, `4 min 10 s`, `2 h 5 min`.
+pub(crate) struct Span(pub(crate) Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.0.as_millis();
+        // Rounded first, so that 59.96 s does not become "60.0 s".
+        let tenths = (millis + 50) / 100;
+        match millis {
+            0..1000 => write!(f, "{millis} ms"),
+            _ if tenths < 600 => write!(f, "{}.{} s", tenths / 10, tenths % 10),
+            _ if millis < 3_600_000 => write!(f, "{} min {} s", millis / 60_000, millis / 1000 % 60),
+            _ => write!(f, "{} h {} min", millis / 3_600_000, millis / 60_000 % 60),
+        }
+    }
+}
+
+/// The report as programs see it. Every name and every code in it is stable.
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    name: &'a str,
+    incarnation: Incarnation,
+    pid: Option<Pid>,
+    died_in: &'static str,
+    cause: &'static str,
+    code: Option<i32>,
+    signal: Option<i32>,
+    signal_name: Option<&'static str>,
+    detail: Option<&'a str>,
+    runtime_ms: u64,
+    stderr: &'a [LogLine],
+    stdout: &'a [LogLine],
+    leftovers: u32,
+    cpu_ms: u64,
+    max_rss_bytes: u64,
+    next: NextJson,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum NextJson {
+    Restart { after_ms: u64, attempt: u32 },
+    Respawn,
+    Final { reason: &'static str, clean: bool },
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (code, signal) = match self.status {
+            Some(Status::Code(code)) => (Some(code), None),
+            Some(Status::Signal(signal)) => (None, Some(signal)),
+            Some(Status::Unknown) | None => (None, None),
+        };
+        let next = match self.next {
+            Next::Restart { after, attempt } => NextJson::Restart { after_ms: whole_millis(after), attempt },
+            Next::Respawn => NextJson::Respawn,
+            Next::Final(why) => NextJson::Final { reason: why.code(), clean: why.is_clean() },
+        };
+        ReportJson {
+            name: &self.name,
+            incarnation: self.incarnation,
+            pid: self.pid,
+            died_in: self.died_in.code(),
+            cause: self.cause.code(),
+            code,
+            signal,
+            signal_name: signal.and_then(signal_name),
+            detail: self.detail.as_deref(),
+            runtime_ms: whole_millis(self.runtime),
+            stderr: &self.stderr,
+            stdout: &self.stdout,
+            leftovers: self.leftovers,
+            cpu_ms: whole_millis(self.cpu),
+            max_rss_bytes: self.max_rss_bytes,
+            next,
+        }
+        .serialize(serializer)
+    }
+}
+
+fn whole_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
