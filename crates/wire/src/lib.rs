@@ -9,6 +9,8 @@
 //!   inside a line) has an answer in a [`line::LinePolicy`]. There is one ready-made policy per dialect.
 //! * [`frame`] does the same for two-length binary frames: header and blob, the limit judged before the body is read,
 //!   and a name for every place where a stream can end.
+//! * [`rpc`] reads a line as a JSON-RPC 2.0 message, as an [`rpc::EnvelopePolicy`] says, and writes messages. Every
+//!   error code of every dialect is in [`rpc::code`].
 //!
 //! Nothing here is unbounded, nothing here starts a process, and nothing here knows a dialect beyond its limits.
 //!
@@ -24,3 +26,4 @@
 
 pub mod frame;
 pub mod line;
+pub mod rpc;

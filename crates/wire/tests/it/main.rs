@@ -3,3 +3,4 @@
 mod frames;
 mod line_adapters;
 mod lines;
+mod rpc;
