@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::launch::message::{exact_path, exact_paths};
+
 /// Why a program was not started. Nothing is left running when one of these comes back.
 ///
 /// It travels over the control socket, hence `Serialize`; both ends are always the same build.
@@ -16,12 +18,14 @@ pub enum LaunchError {
         /// The program as the plan names it.
         program: String,
         /// The files or directories that were tried.
+        #[serde(with = "exact_paths")]
         searched: Vec<PathBuf>,
     },
     /// The file exists but the system will not execute it.
     #[error("`{}` cannot be executed: {reason}", path.display())]
     NotExecutable {
         /// The file.
+        #[serde(with = "exact_path")]
         path: PathBuf,
         /// Why not, in words.
         reason: String,
@@ -30,6 +34,7 @@ pub enum LaunchError {
     #[error("`{}` names an interpreter that does not exist: {interpreter}", path.display())]
     BadInterpreter {
         /// The script or program.
+        #[serde(with = "exact_path")]
         path: PathBuf,
         /// What it wants to be run by.
         interpreter: String,
@@ -38,12 +43,14 @@ pub enum LaunchError {
     #[error("`{}` is being written by another process (text file busy)", path.display())]
     Busy {
         /// The file.
+        #[serde(with = "exact_path")]
         path: PathBuf,
     },
     /// The working directory cannot be entered.
     #[error("cannot enter the working directory `{}`: {reason}", path.display())]
     Cwd {
         /// The directory.
+        #[serde(with = "exact_path")]
         path: PathBuf,
         /// Why not, in words.
         reason: String,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{Level, Limits, Network};
+use crate::launch::message::exact_paths;
 
 /// What was applied to a child. Read it, do not trust the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,7 @@ pub struct Enforced {
     /// The limits in force after cutting to the host's hard limits; `None` means untouched.
     pub limits: Limits,
     /// Paths of the request that do not exist and therefore grant nothing.
+    #[serde(with = "exact_paths")]
     pub skipped_paths: Vec<PathBuf>,
 }
 

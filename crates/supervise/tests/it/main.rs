@@ -1,6 +1,9 @@
 //! The integration tests of this crate, one binary, which is also its own launcher, its own misbehaving children and its
 //! own hosts to be killed.
 
+mod launch;
+mod launch_death;
+mod launch_kit;
 mod misbehave;
 
 use std::process::ExitCode;
@@ -11,12 +14,12 @@ fn main() -> ExitCode {
     if let Some(code) = outrigger_supervise::launch::intercept() {
         return code;
     }
-    let args: Vec<String> = std::env::args().collect();
+    let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     match args.get(1).map(String::as_str) {
         Some("__child") => return misbehave::child(&args[2..]),
-        Some("__host") => return misbehave::host(&args[2..]),
+        Some("__host") => return launch_death::host(&args[2..]),
         Some(_) | None => {}
     }
-    let trials: Vec<Trial> = Vec::new();
+    let trials: Vec<Trial> = [launch::trials(), launch_death::trials()].into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
