@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn times_print_as_rfc_3339_even_around_leap_days() {
-        let at = |seconds, millis| Stamp(Duration::new(seconds, millis * 1_000_000)).to_string();
+        let at = |seconds, millis: u32| Stamp(Duration::new(seconds, millis * 1_000_000)).to_string();
         assert_eq!(at(0, 0), "1970-01-01T00:00:00.000Z");
         assert_eq!(at(951_782_400, 7), "2000-02-29T00:00:00.007Z");
         assert_eq!(at(1_709_251_199, 999), "2024-02-29T23:59:59.999Z");

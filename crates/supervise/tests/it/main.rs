@@ -5,10 +5,24 @@ mod launch;
 mod launch_death;
 mod launch_kit;
 mod misbehave;
+mod state;
+mod state_laws;
+mod state_script;
 
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
+
+/// Functions as trials, each under its own name.
+macro_rules! trials {
+    ($($name:ident),* $(,)?) => {
+        vec![$(libtest_mimic::Trial::test(stringify!($name), || {
+            $name();
+            Ok(())
+        })),*]
+    };
+}
+use trials;
 
 fn main() -> ExitCode {
     if let Some(code) = outrigger_supervise::launch::intercept() {
@@ -20,6 +34,8 @@ fn main() -> ExitCode {
         Some("__host") => return launch_death::host(&args[2..]),
         Some(_) | None => {}
     }
-    let trials: Vec<Trial> = [launch::trials(), launch_death::trials()].into_iter().flatten().collect();
+    let launching = [launch::trials(), launch_death::trials()];
+    let living = [state::trials(), state_laws::trials()];
+    let trials: Vec<Trial> = launching.into_iter().chain(living).flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
