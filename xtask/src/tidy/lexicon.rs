@@ -33,7 +33,7 @@ const WORDS: &[Word] = &[
     },
     Word {
         text: "mpsc::channel()",
-        allowed: nowhere,
+        allowed: is_test,
         fix: "use sync_channel(n): the other one has no bound",
     },
     Word {
@@ -124,8 +124,14 @@ mod tests {
             refused(path, "#[allow(dead_code)]", "#[allow(");
             refused(path, "#![allow(dead_code)]", "#![allow(");
             refused(path, "let (a, b) = mpsc::unbounded_channel();", "unbounded_channel");
-            refused(path, "let (a, b) = std::sync::mpsc::channel();", "mpsc::channel()");
         }
+    }
+
+    #[test]
+    fn the_channel_without_a_bound_is_for_tests() {
+        let code = "let (a, b) = std::sync::mpsc::channel();";
+        refused("crates/wire/src/a.rs", code, "mpsc::channel()");
+        fine("crates/wire/tests/it/a.rs", code);
     }
 
     #[test]
