@@ -21,6 +21,8 @@ enum Action {
     Cargo {
         component: Option<&'static str>,
     },
+    /// The cargo command that is told where the needs are.
+    Tests,
 }
 
 enum Outcome {
@@ -33,9 +35,12 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let mut steps = steps().into_iter();
     let mut table = Vec::new();
     // What the needs step found is what the test step hands to the tests.
-    let mut environment = Vec::new();
+    let mut environment: Vec<(String, String)> = Vec::new();
     let mut failed = None;
-    for step in steps.by_ref() {
+    for mut step in steps.by_ref() {
+        if let Action::Tests = step.action {
+            step.repeat = environment.iter().fold(step.repeat, |line, (name, value)| line.env(name, value));
+        }
         println!("\n== {}: {}", step.name, step.repeat);
         let started = Instant::now();
         let passed = perform(&step, root, &mut environment).unwrap_or_else(|error| {
@@ -84,7 +89,7 @@ fn steps() -> Vec<Step> {
             None,
             Line::cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-Dwarnings"),
         ),
-        cargo("test", None, Line::cargo(["test", "--workspace"])),
+        Step { name: "test", repeat: Line::cargo(["test", "--workspace"]), action: Action::Tests },
     ]
 }
 
@@ -102,10 +107,9 @@ fn perform(step: &Step, root: &Path, environment: &mut Vec<(String, String)>) ->
                 );
                 return Ok(false);
             }
-            let line =
-                environment.iter().fold(step.repeat.clone(), |line, (name, value)| line.env(name, value));
-            Ok(line.run(root)?.success())
+            Ok(step.repeat.run(root)?.success())
         }
+        Action::Tests => Ok(step.repeat.run(root)?.success()),
     }
 }
 
