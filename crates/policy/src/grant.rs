@@ -53,7 +53,7 @@ pub struct Layer {
 
 #[derive(Clone, Debug)]
 enum Rules {
-    Unreadable,
+    Unreadable { why: String },
     Lists { allow: Vec<Glob>, ask: Vec<Glob>, deny: Vec<Glob> },
 }
 
@@ -115,17 +115,30 @@ impl Layer {
 
     /// A layer that could not be read. It denies everything.
     #[must_use]
-    pub fn unreadable(voice: Voice) -> Layer {
-        Layer { voice, rules: Rules::Unreadable }
+    pub fn unreadable(voice: Voice, why: &str) -> Layer {
+        Layer { voice, rules: Rules::Unreadable { why: why.to_owned() } }
+    }
+
+    /// Why the layer could not be read; none when it could.
+    #[must_use]
+    pub fn problem(&self) -> Option<&str> {
+        match &self.rules {
+            Rules::Unreadable { why } => Some(why),
+            Rules::Lists { .. } => None,
+        }
     }
 
     /// A layer from a stored JSON object `{"allow": […], "ask": […], "deny": […]}`. What is absent, broken or
     /// has an unknown member is unreadable, and so denies.
     #[must_use]
     pub fn from_json(voice: Voice, stored: Option<&[u8]>) -> Layer {
-        let lists = stored.and_then(|stored| serde_json::from_slice::<LayerLists>(stored).ok());
-        let layer = lists.and_then(|lists| Layer::new(voice, &lists).ok());
-        layer.unwrap_or_else(|| Layer::unreadable(voice))
+        let Some(stored) = stored else { return Layer::unreadable(voice, "there is nothing stored") };
+        match serde_json::from_slice::<LayerLists>(stored) {
+            Err(error) => Layer::unreadable(voice, &error.to_string()),
+            Ok(lists) => {
+                Layer::new(voice, &lists).unwrap_or_else(|error| Layer::unreadable(voice, &error.to_string()))
+            }
+        }
     }
 
     fn judge(&self, capability: &Capability) -> (Reason, Rule) {
@@ -134,7 +147,7 @@ impl Layer {
             pattern: pattern.map(|glob| glob.pattern().to_owned()),
         };
         let (allow, ask, deny) = match &self.rules {
-            Rules::Unreadable => return (Reason::GrantsUnreadable, rule(None)),
+            Rules::Unreadable { .. } => return (Reason::GrantsUnreadable, rule(None)),
             Rules::Lists { allow, ask, deny } => (allow, ask, deny),
         };
         if let Some(glob) = first_match(deny, capability) {

@@ -96,17 +96,18 @@ fn where_nobody_can_be_asked_asking_is_denying() {
 fn grants_that_cannot_be_read_grant_nothing() {
     check(&grants(vec![]), "a", Reason::GrantsUnreadable);
     let everything = layer(Voice::Declared, &["*"], &[], &[]);
-    let stored: [Option<&[u8]>; 7] = [
-        None,
-        Some(b""),
-        Some(b"{\"allow\":[\"*\"]"),
-        Some(b"{\"allow\":[\"*\"],\"alow\":[]}"),
-        Some(b"{\"allow\":\"*\"}"),
-        Some(b"{\"allow\":[\"*\",\"[\"]}"),
-        Some(b"{\"allow\":[\"*\"],\"allow\":[\"*\"]}"),
+    let stored: [(Option<&[u8]>, &str); 7] = [
+        (None, "there is nothing stored"),
+        (Some(b""), "EOF while parsing a value"),
+        (Some(b"{\"allow\":[\"*\"]"), "EOF while parsing an object"),
+        (Some(b"{\"allow\":[\"*\"],\"alow\":[]}"), "unknown field `alow`"),
+        (Some(b"{\"allow\":\"*\"}"), "invalid type: string"),
+        (Some(b"{\"allow\":[\"*\",\"[\"]}"), "entry 1 of the list `allow` is not a pattern"),
+        (Some(b"{\"allow\":[\"*\"],\"allow\":[\"*\"]}"), "duplicate field `allow`"),
     ];
-    for stored in stored {
+    for (stored, why) in stored {
         let operator = Layer::from_json(Voice::Operator, stored);
+        assert!(operator.problem().is_some_and(|problem| problem.contains(why)), "{:?}", operator.problem());
         let decision = check(&grants(vec![everything.clone(), operator]), "a", Reason::GrantsUnreadable);
         assert_eq!(decision.rule, Some(Rule { list: "operator", pattern: None }));
     }

@@ -25,7 +25,7 @@ fn layers() -> impl Strategy<Value = Vec<Layer>> {
     vec(layer, 0..5).prop_map(|layers| {
         let layer = |(voice, lists): (Voice, Option<LayerLists>)| match lists {
             Some(lists) => Layer::new(voice, &lists).unwrap(),
-            None => Layer::unreadable(voice),
+            None => Layer::unreadable(voice, "torn"),
         };
         layers.into_iter().map(layer).collect()
     })
