@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::item::Item;
 use super::policy::{LineLimit, LinePolicy};
 use super::split::{Found, LineError, Splitter};
+use crate::tape::{Direction, Tape};
 
 /// How much is asked of the stream at once.
 const CHUNK: usize = 32 * 1024;
@@ -65,6 +66,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
+    /// Records what is read as [`Direction::In`].
+    #[must_use]
+    pub fn taped(mut self, tape: Tape) -> Self {
+        self.pump.tape = Some(tape);
+        self
+    }
+
     /// Changes the limit from here on, see [`Splitter::set_limit`].
     pub fn set_limit(&mut self, limit: LineLimit) {
         self.pump.splitter.set_limit(limit);
@@ -103,6 +111,13 @@ impl<R: Read> BlockingLineReader<R> {
         }
     }
 
+    /// Records what is read as [`Direction::In`].
+    #[must_use]
+    pub fn taped(mut self, tape: Tape) -> Self {
+        self.pump.tape = Some(tape);
+        self
+    }
+
     /// Changes the limit from here on, see [`Splitter::set_limit`].
     pub fn set_limit(&mut self, limit: LineLimit) {
         self.pump.splitter.set_limit(limit);
@@ -118,6 +133,7 @@ struct Pump {
     start: usize,
     end: usize,
     at_end: bool,
+    tape: Option<Tape>,
 }
 
 enum Advance {
@@ -135,7 +151,7 @@ struct Place {
 impl Pump {
     fn new(policy: LinePolicy) -> Self {
         let chunk = vec![0; CHUNK].into_boxed_slice();
-        Self { splitter: Splitter::new(policy), chunk, start: 0, end: 0, at_end: false }
+        Self { splitter: Splitter::new(policy), chunk, start: 0, end: 0, at_end: false, tape: None }
     }
 
     fn advance(&mut self) -> Result<Advance, LineError> {
@@ -157,7 +173,11 @@ impl Pump {
     }
 
     fn lend(&mut self, Place { found, from }: Place) -> Result<Item<'_>, LineError> {
-        self.splitter.lend(found, &self.chunk[from..self.end])
+        let item = self.splitter.lend(found, &self.chunk[from..self.end])?;
+        if let Some(tape) = &self.tape {
+            record(tape, &item);
+        }
+        Ok(item)
     }
 
     fn space(&mut self) -> &mut [u8] {
@@ -167,5 +187,14 @@ impl Pump {
     fn filled(&mut self, got: usize) {
         (self.start, self.end) = (0, got);
         self.at_end = got == 0;
+    }
+}
+
+/// A line that was thrown away leaves its beginning on the tape; the tape is bounded, like everything else.
+fn record(tape: &Tape, item: &Item<'_>) {
+    match item {
+        Item::Line(line) => tape.line(Direction::In, line.bytes()),
+        Item::TooLong(report) => tape.bytes(Direction::In, report.head),
+        Item::Defective(report) => tape.line(Direction::In, report.bytes),
     }
 }

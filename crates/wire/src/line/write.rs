@@ -6,6 +6,7 @@ use memchr::memchr;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::item::Head;
+use crate::tape::{Direction, Tape};
 
 /// Why a line was not written.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +61,13 @@ impl<W: AsyncWrite + Unpin> LineWriter<W> {
         Ok(())
     }
 
+    /// Records what is written as [`Direction::Out`].
+    #[must_use]
+    pub fn taped(mut self, tape: Tape) -> Self {
+        self.framer.tape = Some(tape);
+        self
+    }
+
     /// Gives the stream back.
     pub fn into_inner(self) -> W {
         self.output
@@ -90,6 +98,13 @@ impl<W: Write> BlockingLineWriter<W> {
         Ok(())
     }
 
+    /// Records what is written as [`Direction::Out`].
+    #[must_use]
+    pub fn taped(mut self, tape: Tape) -> Self {
+        self.framer.tape = Some(tape);
+        self
+    }
+
     /// Gives the stream back.
     pub fn into_inner(self) -> W {
         self.output
@@ -103,15 +118,19 @@ const KEEP_CAPACITY: usize = 64 * 1024;
 struct Framer {
     limit: usize,
     framed: Vec<u8>,
+    tape: Option<Tape>,
 }
 
 impl Framer {
     fn new(limit: usize) -> Self {
-        Self { limit, framed: Vec::new() }
+        Self { limit, framed: Vec::new(), tape: None }
     }
 
     fn frame(&mut self, line: &[u8]) -> Result<&[u8], LineWriteError> {
         check(line, self.limit)?;
+        if let Some(tape) = &self.tape {
+            tape.line(Direction::Out, line);
+        }
         self.framed.clear();
         self.framed.shrink_to(KEEP_CAPACITY.max(line.len() + 1));
         self.framed.reserve(line.len() + 1);

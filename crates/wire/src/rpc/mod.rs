@@ -11,6 +11,8 @@ mod parse;
 mod policy;
 mod scan;
 
+pub(crate) use parse::id_member;
+
 pub use code::Code;
 pub use encode::{encode_error, encode_notification, encode_request, encode_result};
 pub use id::{Id, IdKind};

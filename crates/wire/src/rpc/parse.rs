@@ -205,6 +205,18 @@ fn parse_batch<'a>(
     Ok(elements.into_iter().map(judge).collect())
 }
 
+/// The member `id` of the params of a cancellation.
+pub(crate) fn id_member(params: &RawValue) -> Option<Id> {
+    /// Reads the one member and skips the others.
+    #[derive(serde::Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        id: &'a RawValue,
+    }
+    let named: Named<'_> = serde_json::from_str(params.get()).ok()?;
+    Some(Id::from_json(named.id.get()))
+}
+
 /// The members of an envelope as they are written, before anyone has asked what they mean.
 #[derive(Default)]
 struct Members<'a> {

@@ -3,4 +3,6 @@
 mod frames;
 mod line_adapters;
 mod lines;
+mod peer;
 mod rpc;
+mod tapes;

@@ -1,0 +1,282 @@
+//! The handle of a conversation: call, notify, offer events, close.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::SemaphorePermit;
+use tokio::time::{Instant, timeout_at};
+
+use super::calls::{CallId, Receiver};
+use super::config::{Deadline, Lane, PeerConfig};
+use super::end::{CallError, End, NotifyError};
+use super::handler::Handler;
+use super::shared::{Counts, Phase, Shared};
+use super::{drive, write};
+use crate::rpc::{self, Id};
+use crate::tape::Tape;
+
+/// The two streams of a conversation, and a tape if it is to be recorded.
+pub struct Wiring {
+    pub(super) input: Box<dyn AsyncRead + Send + Unpin>,
+    pub(super) output: Box<dyn AsyncWrite + Send + Unpin>,
+    pub(super) tape: Option<Tape>,
+}
+
+impl Wiring {
+    /// Reads from `input` and writes to `output`.
+    pub fn new(
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        Self { input: Box::new(input), output: Box::new(output), tape: None }
+    }
+
+    /// Records both directions.
+    #[must_use]
+    pub fn taped(mut self, tape: Tape) -> Self {
+        self.tape = Some(tape);
+        self
+    }
+}
+
+/// One side of a conversation. Clones are the same side; when the last one is dropped, the conversation ends at once.
+#[derive(Clone)]
+pub struct Peer {
+    owner: Arc<Owner>,
+}
+
+/// Ends the conversation with the last handle, which the tasks do not hold.
+pub(super) struct Owner {
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.shared.finish(End::Dropped);
+    }
+}
+
+/// What became of an offered event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// It waits to be written.
+    Queued,
+    /// It waits to be written, and this many older events were dropped to make room (or this one, if it never fits).
+    Displaced(u64),
+}
+
+impl Peer {
+    /// Starts a conversation. Must be called within a tokio runtime.
+    pub fn start(wiring: Wiring, handler: Arc<dyn Handler>, config: PeerConfig) -> Self {
+        let Wiring { input, output, tape } = wiring;
+        let shared = Arc::new(Shared::new(config, handler, tape));
+        let owner = Arc::new(Owner { shared: Arc::clone(&shared) });
+        tokio::spawn(drive::drive(Arc::clone(&shared), Arc::downgrade(&owner), input));
+        tokio::spawn(drive::listen(Arc::clone(&shared), Arc::downgrade(&owner)));
+        tokio::spawn(write::write(shared, output));
+        Self { owner }
+    }
+
+    pub(super) fn from_owner(owner: Arc<Owner>) -> Self {
+        Self { owner }
+    }
+
+    /// Calls the other side and waits for the answer.
+    ///
+    /// Waits for a place among the calls in flight and for room in the outbox; the deadline covers that too. Dropping
+    /// the future gives the call up and tells the other side, if the dialect has a word for it.
+    ///
+    /// # Errors
+    /// The other side's error, or the reason why there is no answer.
+    pub async fn call(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        deadline: Deadline,
+    ) -> Result<Box<RawValue>, CallError> {
+        let shared = &*self.owner.shared;
+        let deadline = match deadline {
+            Deadline::After(after) => Some((Instant::now() + after, after)),
+            Deadline::Never => None,
+        };
+        let length = method.len() + params.map_or(0, |params| params.get().len()) + CALL_OVERHEAD;
+        let entry = self.enter(length);
+        let (_place, cost) = match deadline {
+            None => entry.await,
+            Some((at, after)) => match timeout_at(at, entry).await {
+                Ok(entry) => entry,
+                Err(_) => return Err(CallError::Deadline { method: method.to_owned(), after }),
+            },
+        }
+        .ok_or_else(|| CallError::Ended { method: method.to_owned(), end: shared.end_reason() })?;
+        let (mut in_flight, answer) = self.send_call(method, params, deadline, cost)?;
+        let answer = answer.await;
+        in_flight.settled = true;
+        answer
+            .unwrap_or_else(|_| Err(CallError::Ended { method: method.to_owned(), end: shared.end_reason() }))
+    }
+
+    /// Sends a notification. On the lanes `Control` and `Action` it waits for room in the outbox; on the lane `Event` it
+    /// never waits, and may displace older events.
+    ///
+    /// # Errors
+    /// When the conversation is over or the notification is too long.
+    pub async fn notify(
+        &self,
+        lane: Lane,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<(), NotifyError> {
+        if lane == Lane::Event {
+            return self.offer(method, params).map(|_| ());
+        }
+        let shared = &*self.owner.shared;
+        let line = self.encode_note(method, params)?;
+        let cost = shared.cost(line.len());
+        let ended = || NotifyError::Ended { method: method.to_owned(), end: shared.end_reason() };
+        let permit = shared.room.acquire_many(cost).await.map_err(|_| ended())?;
+        permit.forget();
+        let mut state = shared.state();
+        if let Phase::Ended(_) = state.phase {
+            drop(state);
+            return Err(ended());
+        }
+        state.outbox.push_paid(lane, line, cost);
+        drop(state);
+        shared.wake_writer.notify_one();
+        Ok(())
+    }
+
+    /// Sends an event if there is room, dropping older events if there is not. Never waits.
+    ///
+    /// # Errors
+    /// When the conversation is over or the event is too long for a line.
+    pub fn offer(&self, method: &str, params: Option<&RawValue>) -> Result<Offered, NotifyError> {
+        let shared = &*self.owner.shared;
+        let line = self.encode_note(method, params)?;
+        let mut state = shared.state();
+        if let Phase::Ended(end) = &state.phase {
+            return Err(NotifyError::Ended { method: method.to_owned(), end: end.clone() });
+        }
+        let dropped = state.outbox.push_event(line);
+        drop(state);
+        shared.wake_writer.notify_one();
+        Ok(if dropped == 0 { Offered::Queued } else { Offered::Displaced(dropped) })
+    }
+
+    /// Closes in good order: stops reading, fails own calls, lets handlers finish and writes what waits, for as long as
+    /// the configured drain; then ends.
+    pub async fn close(&self) -> End {
+        self.owner.shared.begin_drain(End::Closed);
+        self.ended().await
+    }
+
+    /// Waits for the end of the conversation and says why it ended.
+    pub async fn ended(&self) -> End {
+        let mut end = self.owner.shared.watch_end();
+        match end.wait_for(Option::is_some).await {
+            Ok(end) => end.clone().unwrap_or(End::Dropped),
+            // The sender lives in `shared`, which this handle holds.
+            Err(_) => End::Dropped,
+        }
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.owner.shared.counts()
+    }
+
+    /// Waits for a place among the calls and for room in the outbox; `None` when the conversation is over.
+    async fn enter(&self, length: usize) -> Option<(SemaphorePermit<'_>, u32)> {
+        let shared = &*self.owner.shared;
+        let place = shared.places.acquire().await.ok()?;
+        let cost = shared.cost(length);
+        shared.room.acquire_many(cost).await.ok()?.forget();
+        Some((place, cost))
+    }
+
+    fn send_call(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        deadline: Option<(Instant, std::time::Duration)>,
+        cost: u32,
+    ) -> Result<(InFlight<'_>, Receiver), CallError> {
+        let shared = &*self.owner.shared;
+        let mut line = Vec::with_capacity(method.len() + params.map_or(0, |p| p.get().len()) + CALL_OVERHEAD);
+        let mut state = shared.state();
+        if let Phase::Draining(end) | Phase::Ended(end) = &state.phase {
+            let end = end.clone();
+            drop(state);
+            shared.room.add_permits(cost as usize);
+            return Err(CallError::Ended { method: method.to_owned(), end });
+        }
+        let (id, answer) = state.calls.open(method, deadline);
+        // Encoded under the lock so that ids go out in order; it is a copy of the params and little more.
+        rpc::encode_request(&mut line, &Id::from(id.0), method, params);
+        let limit = shared.config.max_line_out;
+        if line.len() > limit {
+            state.calls.forget(id);
+            drop(state);
+            shared.room.add_permits(cost as usize);
+            return Err(CallError::TooLong { method: method.to_owned(), length: line.len(), limit });
+        }
+        state.outbox.push_paid(Lane::Action, line, cost);
+        let is_next = deadline.is_some_and(|(at, _)| state.calls.next_deadline() == Some(at));
+        drop(state);
+        shared.wake_writer.notify_one();
+        if is_next {
+            shared.wake_driver.notify_one();
+        }
+        Ok((InFlight { shared, id, settled: false }, answer))
+    }
+
+    fn encode_note(&self, method: &str, params: Option<&RawValue>) -> Result<Vec<u8>, NotifyError> {
+        let mut line = Vec::with_capacity(method.len() + params.map_or(0, |p| p.get().len()) + CALL_OVERHEAD);
+        rpc::encode_notification(&mut line, method, params);
+        let limit = self.owner.shared.config.max_line_out;
+        if line.len() > limit {
+            return Err(NotifyError::TooLong { method: method.to_owned(), length: line.len(), limit });
+        }
+        Ok(line)
+    }
+}
+
+/// What the envelope adds to method and params, rounded up.
+const CALL_OVERHEAD: usize = 64;
+
+/// Gives the call up if its future is dropped.
+struct InFlight<'a> {
+    shared: &'a Shared,
+    id: CallId,
+    settled: bool,
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        if self.settled {
+            return;
+        }
+        let mut state = self.shared.state();
+        if state.calls.forget(self.id) {
+            self.shared.send_cancels(&mut state, &[self.id]);
+        }
+        drop(state);
+        self.shared.wake_writer.notify_one();
+    }
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peer").field("counts", &self.counts()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Wiring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wiring").field("tape", &self.tape).finish_non_exhaustive()
+    }
+}

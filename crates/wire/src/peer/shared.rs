@@ -1,0 +1,269 @@
+//! What the handles and the tasks of a peer share: the three cores behind one lock, and who to wake when they change.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, Semaphore, watch};
+
+use super::calls::{CallId, Calls};
+use super::config::{CancelWire, Crowded, Lane, PeerConfig};
+use super::desk::{Desk, Ticket};
+use super::end::End;
+use super::handler::{Complaint, Handler, Outcome, Reaction};
+use super::outbox::Outbox;
+use crate::rpc::{self, ErrorObject, Id};
+use crate::tape::Tape;
+
+/// What happened in a conversation so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Lines read, blank and refused ones included.
+    pub lines_in: u64,
+    /// Lines written.
+    pub lines_out: u64,
+    /// Own calls that await their answers.
+    pub calls_open: usize,
+    /// Own calls that were given up: by deadline or by dropping them.
+    pub calls_given_up: u64,
+    /// Requests of the other side that are being handled.
+    pub requests_running: usize,
+    /// Requests of the other side that wait for their turn.
+    pub requests_waiting: usize,
+    /// Lines that were not messages, and requests that found no place.
+    pub refused: u64,
+    /// Replies to calls that had been given up.
+    pub late_replies: u64,
+    /// Replies to calls that nobody made.
+    pub unknown_replies: u64,
+    /// Own events that were dropped because the other side reads too slowly.
+    pub events_dropped: u64,
+    /// Notifications of the other side that were dropped because they came too fast.
+    pub notifications_dropped: u64,
+    /// Bytes that wait to be written.
+    pub outbox_bytes: usize,
+}
+
+pub(super) struct Shared {
+    pub(super) config: PeerConfig,
+    pub(super) handler: Arc<dyn Handler>,
+    pub(super) tape: Option<Tape>,
+    state: Mutex<State>,
+    /// Room in the outbox, in bytes; senders pay, the writer refunds.
+    pub(super) room: Semaphore,
+    /// Places for own calls.
+    pub(super) places: Semaphore,
+    pub(super) wake_driver: Notify,
+    pub(super) wake_writer: Notify,
+    pub(super) wake_listener: Notify,
+    ended: watch::Sender<Option<End>>,
+}
+
+pub(super) struct State {
+    pub(super) phase: Phase,
+    pub(super) calls: Calls,
+    pub(super) desk: Desk,
+    pub(super) outbox: Outbox,
+    pub(super) notes: VecDeque<QueuedNote>,
+    /// A notification is being handled.
+    pub(super) listening: bool,
+    /// The driver found no room and waits to be woken when there is some.
+    pub(super) paused: bool,
+    pub(super) counts: Counts,
+}
+
+pub(super) struct QueuedNote {
+    pub(super) method: String,
+    pub(super) params: Option<Box<RawValue>>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Phase {
+    Open,
+    /// Nothing more is read; what was begun is finished.
+    Draining(End),
+    Ended(End),
+}
+
+impl Shared {
+    pub(super) fn new(config: PeerConfig, handler: Arc<dyn Handler>, tape: Option<Tape>) -> Self {
+        let state = State {
+            phase: Phase::Open,
+            calls: Calls::new(),
+            desk: Desk::new(config.incoming, config.duplicate_ids, config.max_line_out),
+            outbox: Outbox::new(config.outbox),
+            notes: VecDeque::new(),
+            listening: false,
+            paused: false,
+            counts: Counts::default(),
+        };
+        Self {
+            config,
+            handler,
+            tape,
+            state: Mutex::new(state),
+            room: Semaphore::new(config.outbox.bytes.clamp(1, Semaphore::MAX_PERMITS)),
+            places: Semaphore::new(config.max_calls.clamp(1, Semaphore::MAX_PERMITS)),
+            wake_driver: Notify::new(),
+            wake_writer: Notify::new(),
+            wake_listener: Notify::new(),
+            ended: watch::Sender::new(None),
+        }
+    }
+
+    /// The cores. No handler is called and nothing is awaited while they are held.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn watch_end(&self) -> watch::Receiver<Option<End>> {
+        self.ended.subscribe()
+    }
+
+    /// What a line of this length costs its sender: never more than there is, so that a long line passes alone.
+    pub(super) fn cost(&self, length: usize) -> u32 {
+        let most = self.config.outbox.bytes.clamp(1, Semaphore::MAX_PERMITS);
+        u32::try_from(length.min(most)).unwrap_or(u32::MAX)
+    }
+
+    /// Answers a request, once; later answers to the same ticket are dropped.
+    pub(super) fn answer(&self, ticket: Ticket, id: &Id, outcome: &Outcome) {
+        let line = self.encode_answer(id, outcome);
+        let mut state = self.state();
+        let Some(released) = state.desk.finish(ticket) else { return };
+        for line in state.desk.collect(released.batch, line) {
+            state.outbox.push_reply(line);
+        }
+        let driver_waits = state.paused || state.desk.waiting() > 0;
+        drop(state);
+        self.wake_writer.notify_one();
+        if driver_waits {
+            self.wake_driver.notify_one();
+        }
+    }
+
+    /// Writes an answer down; one that is too long becomes an error that says so.
+    pub(super) fn encode_answer(&self, id: &Id, outcome: &Outcome) -> Vec<u8> {
+        let mut line = Vec::with_capacity(96 + outcome.as_ref().map_or(128, |result| result.get().len()));
+        match outcome {
+            Ok(result) => rpc::encode_result(&mut line, id, result),
+            Err(error) => rpc::encode_error(&mut line, id, error),
+        }
+        let limit = self.config.max_line_out;
+        if line.len() > limit {
+            let error = self.error_for(&Complaint::ReplyTooLong { length: line.len(), limit });
+            line.clear();
+            rpc::encode_error(&mut line, id, &error);
+        }
+        line
+    }
+
+    /// The error that answers a request which cannot go unanswered.
+    pub(super) fn error_for(&self, complaint: &Complaint<'_>) -> ErrorObject {
+        match self.handler.complain(complaint) {
+            Reaction::Answer(error) => error,
+            Reaction::Ignore => complaint.to_error(),
+            Reaction::End { reason, answer } => {
+                self.begin_drain(End::Violation(reason));
+                answer.unwrap_or_else(|| complaint.to_error())
+            }
+        }
+    }
+
+    /// Tells the other side that calls were given up, where the dialect has a word for it.
+    pub(super) fn send_cancels(&self, state: &mut State, given_up: &[CallId]) {
+        state.counts.calls_given_up += given_up.len() as u64;
+        if let CancelWire::Notify(method) = self.config.cancel {
+            for CallId(id) in given_up {
+                let line = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"id":{id}}}}}"#);
+                // Not paid for, but bounded all the same: there is one per call, and calls are paid for.
+                state.outbox.push_paid(Lane::Control, line.into_bytes(), 0);
+            }
+        }
+    }
+
+    /// Stops reading; what was begun is finished and written. The first reason counts.
+    pub(super) fn begin_drain(&self, end: End) {
+        let mut state = self.state();
+        if let Phase::Open = state.phase {
+            state.calls.fail_all(&end);
+            state.phase = Phase::Draining(end);
+        }
+        drop(state);
+        self.places.close();
+        self.wake_everyone();
+    }
+
+    /// Ends the conversation now. The first reason counts.
+    pub(super) fn finish(&self, end: End) {
+        let mut state = self.state();
+        let end = match &state.phase {
+            Phase::Open => end,
+            // A drain that completes keeps its reason; one that breaks down has a better one.
+            Phase::Draining(first) => match end {
+                End::Dropped => first.clone(),
+                better => better,
+            },
+            Phase::Ended(_) => return,
+        };
+        state.phase = Phase::Ended(end.clone());
+        state.calls.fail_all(&end);
+        state.desk.abandon();
+        state.outbox.clear();
+        state.notes.clear();
+        drop(state);
+        self.places.close();
+        self.room.close();
+        self.ended.send_replace(Some(end));
+        self.wake_everyone();
+    }
+
+    /// Why nothing can be sent any more.
+    pub(super) fn end_reason(&self) -> End {
+        match &self.state().phase {
+            Phase::Open => End::Closed,
+            Phase::Draining(end) | Phase::Ended(end) => end.clone(),
+        }
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let state = self.state();
+        Counts {
+            calls_open: state.calls.len(),
+            requests_running: state.desk.running(),
+            requests_waiting: state.desk.waiting(),
+            events_dropped: state.outbox.events_dropped(),
+            outbox_bytes: state.outbox.bytes(),
+            ..state.counts
+        }
+    }
+
+    fn wake_everyone(&self) {
+        self.wake_driver.notify_one();
+        self.wake_writer.notify_one();
+        self.wake_listener.notify_one();
+    }
+}
+
+impl State {
+    /// Whether reading must wait until something has been worked off.
+    pub(super) fn must_pause(&self, config: &PeerConfig) -> bool {
+        let notes_full = config.incoming.crowded == Crowded::Pause
+            && self.notes.len() >= config.incoming.notifications.max(1);
+        notes_full || self.desk.is_full() || self.outbox.replies_are_full()
+    }
+
+    /// Whether a drain has nothing left to do.
+    pub(super) fn is_drained(&self) -> bool {
+        self.desk.is_idle() && self.notes.is_empty() && !self.listening && self.outbox.is_empty()
+    }
+}
+
+/// Ends the conversation when a task of it goes away, even by a panic, so that nobody waits for ever.
+pub(super) struct EndOnDrop(pub(super) Arc<Shared>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.finish(End::Dropped);
+    }
+}
