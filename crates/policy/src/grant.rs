@@ -1,7 +1,7 @@
 //! Grants: a capability is allowed only where every layer allows it, and what cannot be read allows nothing.
 
 use crate::decision::{Action, Decision, Reason, Rule, Verdict};
-use crate::glob::{Glob, GlobError, Reading};
+use crate::glob::{Glob, GlobError, MAX_LIST_BYTES, Reading};
 use crate::name::{Capability, Subject};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -82,6 +82,14 @@ pub enum LayerError {
         list: &'static str,
         /// How many it has.
         count: usize,
+    },
+    /// More than [`MAX_LIST_BYTES`] in one list.
+    #[error("the list `{list}` has {bytes} bytes of patterns; the limit is {MAX_LIST_BYTES}")]
+    TooLong {
+        /// Which list.
+        list: &'static str,
+        /// How many bytes its patterns have.
+        bytes: usize,
     },
     /// An entry is not a pattern.
     #[error("entry {index} of the list `{list}` is not a pattern: {error}")]
@@ -236,6 +244,10 @@ fn first_match<'a>(list: &'a [Glob], capability: &Capability) -> Option<&'a Glob
 fn compile(list: &'static str, entries: &[String]) -> Result<Vec<Glob>, LayerError> {
     if entries.len() > MAX_LAYER_ENTRIES {
         return Err(LayerError::TooMany { list, count: entries.len() });
+    }
+    let bytes = entries.iter().map(String::len).sum();
+    if bytes > MAX_LIST_BYTES {
+        return Err(LayerError::TooLong { list, bytes });
     }
     let entry = |(index, text): (usize, &String)| {
         Glob::new(text, Reading::Name).map_err(|error| LayerError::Pattern { list, index, error })

@@ -4,7 +4,7 @@
 //! what is allowed restricts nothing; one that is not empty allows only what it names.
 
 use crate::decision::{Action, Decision, Reason, Rule};
-use crate::glob::{Glob, GlobError, Reading};
+use crate::glob::{Glob, GlobError, MAX_LIST_BYTES, Reading};
 use crate::host::{Host, HostPattern, UnknownPort};
 use crate::name::Subject;
 use crate::path::{InsidePath, PathError};
@@ -46,6 +46,14 @@ pub enum ProfileError {
         list: &'static str,
         /// How many it has.
         count: usize,
+    },
+    /// More than [`MAX_LIST_BYTES`] in one list.
+    #[error("the policy's `{list}` has {bytes} bytes of patterns; the limit is {MAX_LIST_BYTES}")]
+    TooLong {
+        /// Which list.
+        list: &'static str,
+        /// How many bytes its patterns have.
+        bytes: usize,
     },
     /// An entry is not a pattern.
     #[error("entry {index} of the policy's `{list}`, `{pattern}`, is not a pattern: {error}")]
@@ -207,6 +215,10 @@ fn compile<T>(
 ) -> Result<Vec<T>, ProfileError> {
     if entries.len() > MAX_PROFILE_ENTRIES {
         return Err(ProfileError::TooMany { list, count: entries.len() });
+    }
+    let bytes = entries.iter().map(String::len).sum();
+    if bytes > MAX_LIST_BYTES {
+        return Err(ProfileError::TooLong { list, bytes });
     }
     let entry = |(index, pattern): (usize, &String)| {
         one(pattern).map_err(|error| ProfileError::Pattern { list, index, pattern: pattern.clone(), error })

@@ -37,16 +37,17 @@ impl Program {
     pub(super) fn matches(&self, text: &str) -> bool {
         let mut now = States::new(self.steps.len());
         let mut next = States::new(self.steps.len());
-        self.enter(&mut now, 0);
+        // Shared by all steps of the walk: it would otherwise be allocated once a state.
+        let mut pending = Vec::new();
+        self.enter(&mut now, 0, &mut pending);
         for c in text.chars() {
             if now.list.is_empty() {
                 return false;
             }
             next.clear();
-            for at in 0..now.list.len() {
-                let state = now.list[at];
-                if self.steps[state].consumes(c) {
-                    self.enter(&mut next, state + 1);
+            for state in &now.list {
+                if self.steps[*state].consumes(c) {
+                    self.enter(&mut next, state + 1, &mut pending);
                 }
             }
             std::mem::swap(&mut now, &mut next);
@@ -55,10 +56,10 @@ impl Program {
     }
 
     /// Adds `state` and everything that is reached from it without consuming a character.
-    fn enter(&self, states: &mut States, state: usize) {
-        let mut pending = vec![state];
+    fn enter(&self, states: &mut States, state: usize, pending: &mut Vec<usize>) {
+        pending.push(state);
         while let Some(state) = pending.pop() {
-            if std::mem::replace(&mut states.entered[state], true) {
+            if !states.mark(state) {
                 continue;
             }
             match self.steps[state] {
@@ -91,19 +92,28 @@ impl Class {
     }
 }
 
-/// A set of states that remembers its members in a list, so that walking it costs what it holds.
+/// A set of states that remembers its members in a list, so that walking it costs what it holds and emptying it
+/// costs nothing.
 struct States {
     list: Vec<usize>,
-    entered: Vec<bool>,
+    /// The round in which each state was entered last.
+    entered: Vec<usize>,
+    round: usize,
 }
 
 impl States {
     fn new(size: usize) -> States {
-        States { list: Vec::with_capacity(size), entered: vec![false; size] }
+        States { list: Vec::with_capacity(size), entered: vec![0; size], round: 1 }
     }
 
     fn clear(&mut self) {
         self.list.clear();
-        self.entered.fill(false);
+        // One round a character: it cannot overflow before memory is full of text.
+        self.round += 1;
+    }
+
+    /// Whether `state` was not in the set yet.
+    fn mark(&mut self, state: usize) -> bool {
+        std::mem::replace(&mut self.entered[state], self.round) != self.round
     }
 }

@@ -21,6 +21,10 @@ use std::fmt;
 /// The longest pattern, in bytes. Longer ones are refused when they are compiled.
 pub const MAX_PATTERN_BYTES: usize = 1024;
 
+/// The most bytes that all patterns of one list may have together. It bounds what asking the list can cost, however
+/// hostile the list and the text are.
+pub const MAX_LIST_BYTES: usize = 32 * 1024;
+
 /// How deep `{…{…}…}` may nest.
 pub const MAX_BRACE_DEPTH: usize = 4;
 

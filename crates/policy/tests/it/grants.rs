@@ -1,5 +1,6 @@
 //! What a subject may use: the intersection of what everybody says, and nothing by default.
 
+use outrigger_policy::glob::MAX_LIST_BYTES;
 use outrigger_policy::grant::MAX_LAYER_ENTRIES;
 use outrigger_policy::{
     Capability, Decision, Grants, Layer, LayerError, LayerLists, Reason, Rule, Subject, Verdict, Voice,
@@ -146,6 +147,11 @@ fn a_layer_holds_so_many_entries_and_no_more() {
     assert!(Layer::new(Voice::Operator, &lists(MAX_LAYER_ENTRIES)).is_ok());
     let error = Layer::new(Voice::Operator, &lists(MAX_LAYER_ENTRIES + 1)).unwrap_err();
     assert_eq!(error, LayerError::TooMany { list: "deny", count: MAX_LAYER_ENTRIES + 1 });
+
+    let lists = |length| LayerLists { ask: vec!["a".repeat(length); 128], ..LayerLists::default() };
+    assert!(Layer::new(Voice::Operator, &lists(MAX_LIST_BYTES / 128)).is_ok());
+    let error = Layer::new(Voice::Operator, &lists(MAX_LIST_BYTES / 128 + 1)).unwrap_err();
+    assert_eq!(error, LayerError::TooLong { list: "ask", bytes: MAX_LIST_BYTES + 128 });
 }
 
 #[test]

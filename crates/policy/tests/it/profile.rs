@@ -1,6 +1,7 @@
 //! The profile of a work order: which tools, files and hosts.
 
 use outrigger_policy::decision::MAX_SHOWN_BYTES;
+use outrigger_policy::glob::{MAX_LIST_BYTES, MAX_PATTERN_BYTES};
 use outrigger_policy::profile::{MAX_PROFILE_ENTRIES, MAX_TOOL_BYTES};
 use outrigger_policy::{Decision, GlobError, Policy, PolicyProfile, ProfileError, Reason, Subject};
 
@@ -185,6 +186,19 @@ fn a_list_holds_so_many_entries_and_no_more() {
     assert!(profile(MAX_PROFILE_ENTRIES).compile().is_ok());
     let error = profile(MAX_PROFILE_ENTRIES + 1).compile().unwrap_err();
     assert_eq!(error, ProfileError::TooMany { list: "deny_network", count: MAX_PROFILE_ENTRIES + 1 });
+}
+
+#[test]
+fn a_list_holds_so_many_bytes_and_no_more() {
+    let profile = |more: &str| {
+        let mut deny_read = vec!["a".repeat(MAX_PATTERN_BYTES); MAX_LIST_BYTES / MAX_PATTERN_BYTES - 1];
+        deny_read.push(format!("{}{more}", "b".repeat(MAX_PATTERN_BYTES - 1)));
+        deny_read.push("c".into());
+        PolicyProfile { deny_read, ..PolicyProfile::unrestricted() }
+    };
+    assert!(profile("").compile().is_ok());
+    let error = profile("b").compile().unwrap_err();
+    assert_eq!(error, ProfileError::TooLong { list: "deny_read", bytes: MAX_LIST_BYTES + 1 });
 }
 
 #[test]
