@@ -14,11 +14,11 @@ use std::process::ExitCode;
 /// What makes the program report which code an input reached.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
-    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions=on --cfg fuzzing";
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The targets to run; without any, all that have a corpus.
+    /// The targets to run, by the names of their corpora; without any, all.
     targets: Vec<String>,
     /// How long to run each target.
     #[arg(long, default_value_t = 60)]
