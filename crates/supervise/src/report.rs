@@ -26,6 +26,8 @@ pub struct Report {
     pub cause: Cause,
     /// How it ended; `None` if it never ran.
     pub status: Option<Status>,
+    /// The stable code of the launch error, if it never ran.
+    pub launch_error: Option<&'static str>,
     /// What else is known: the spawn error, the protocol violation, the gate that never opened.
     pub detail: Option<String>,
     /// From spawn to reap.
@@ -164,6 +166,7 @@ struct ReportJson<'a> {
     code: Option<i32>,
     signal: Option<i32>,
     signal_name: Option<&'static str>,
+    launch_error: Option<&'static str>,
     detail: Option<&'a str>,
     runtime_ms: u64,
     stderr: &'a [LogLine],
@@ -203,6 +206,7 @@ impl Serialize for Report {
             code,
             signal,
             signal_name: signal.and_then(signal_name),
+            launch_error: self.launch_error,
             detail: self.detail.as_deref(),
             runtime_ms: whole_millis(self.runtime),
             stderr: &self.stderr,

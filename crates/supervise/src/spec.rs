@@ -9,7 +9,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+
 use crate::launch::{Channels, Umask};
+pub use crate::logs::Stream;
 use crate::ready::{Gate, Ready, StdoutGate};
 use crate::sandbox;
 use crate::state::{Ask, Heartbeat, Incarnation, Moment, Policy, PolicyError, Restart};
@@ -39,6 +42,8 @@ pub struct Spec {
     pub ask: Ask,
     /// How much of what it says is kept.
     pub logs: Logs,
+    /// Who else gets what goes to the log, as it comes.
+    pub tee: Option<Tee>,
     /// How long ago it crashed in earlier runs of the host, oldest first; they count towards the crash limits.
     pub earlier_crashes: Vec<Duration>,
 }
@@ -109,6 +114,29 @@ pub enum Stdout {
 pub struct Extra(Arc<MakeExtra>);
 
 type MakeExtra = dyn Fn(Incarnation) -> io::Result<Vec<OwnedFd>> + Send + Sync;
+
+/// A copy of what goes to the log, for whoever wants to show it while it happens. A slow reader makes the child wait;
+/// one that goes away is forgotten.
+#[derive(Clone, Debug)]
+pub struct Tee(pub(crate) mpsc::Sender<Spoken>);
+
+impl Tee {
+    /// Copies to this channel.
+    pub fn new(to: mpsc::Sender<Spoken>) -> Self {
+        Self(to)
+    }
+}
+
+/// Something that a child wrote, as it came: not a line, not necessarily text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spoken {
+    /// Which process of the child.
+    pub incarnation: Incarnation,
+    /// Which of its streams.
+    pub stream: Stream,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
 
 /// How much of what a child says is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -227,6 +255,7 @@ impl Spec {
             restart,
             ask: Ask::Skip,
             logs,
+            tee: None,
             earlier_crashes: Vec::new(),
         }
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::net::unix::pipe;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
-use super::pump::Pumped;
+use super::pump::{LastCall, Pumped};
 use super::session::{LastBeat, Opened, Request};
 use super::supervisor::Shared;
 use crate::launch::{Channels, Control, Exit, LaunchError, Launched, Plan, Wiring};
@@ -34,7 +34,7 @@ pub(super) enum Process {
     /// A process.
     Live(Box<Live>),
     /// A reaped process whose streams have not ended yet.
-    Draining(Box<Live>, Exit, Instant),
+    Draining(Box<Live>, Exit),
 }
 
 /// How a launch ended.
@@ -67,6 +67,8 @@ pub(super) struct Live {
     /// What the session will get when the gate has opened; `None` when it already has it.
     pub(super) undelivered: Option<Undelivered>,
     pub(super) last_beat: Arc<LastBeat>,
+    /// Tells the pumps when to stop waiting for more.
+    pub(super) last_call: LastCall,
 }
 
 /// A session that waits for its standard output.
@@ -99,9 +101,9 @@ impl Process {
                     exit = control.wait() => Progress::Exited(exit),
                 }
             }
-            Self::Draining(live, _, until) => match timeout_at(*until, live.pumps.join_next()).await {
-                Ok(Some(pumped)) => Progress::Pumped(pumped.unwrap_or(Pumped::Ended)),
-                Ok(None) | Err(_) => Progress::Drained,
+            Self::Draining(live, _) => match live.pumps.join_next().await {
+                Some(pumped) => Progress::Pumped(pumped.unwrap_or(Pumped::Ended)),
+                None => Progress::Drained,
             },
         }
     }
@@ -110,14 +112,15 @@ impl Process {
     pub(super) fn live(&mut self) -> Option<&mut Live> {
         match self {
             Self::Absent | Self::Launching(_) => None,
-            Self::Live(live) | Self::Draining(live, _, _) => Some(live),
+            Self::Live(live) | Self::Draining(live, _) => Some(live),
         }
     }
 
     /// Notes that the process is reaped; its streams may still have something to say.
     pub(super) fn exited(&mut self, exit: Exit) {
         if let Self::Live(live) = std::mem::replace(self, Self::Absent) {
-            *self = Self::Draining(live, exit, Instant::now() + DRAIN_LIMIT);
+            live.last_call.at(Instant::now() + DRAIN_LIMIT);
+            *self = Self::Draining(live, exit);
         }
     }
 }
@@ -167,6 +170,15 @@ pub(super) fn launch(shared: Arc<Shared>, spec: &Spec, incarnation: Incarnation)
 }
 
 impl LaunchFailure {
+    /// The stable name.
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Launch(error) => error.code(),
+            Self::Extra(_) => "extra_descriptors",
+            Self::Stuck => "launcher_stuck",
+        }
+    }
+
     /// What the machine needs to know about it.
     pub(super) fn kind(&self) -> SpawnFailure {
         match self {

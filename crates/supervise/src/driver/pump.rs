@@ -7,10 +7,13 @@ use outrigger_wire::line::{
     Splitter,
 };
 use tokio::net::unix::pipe;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::session::Output;
 use crate::logs::{LineFeed, LogLine, Stream, Tails};
 use crate::ready::{LineMatch, StdoutGate, Verdict};
+use crate::spec::{Spoken, Tee};
 
 /// One read. On the stack and only while bytes are there: a quiet child holds no buffer.
 const CHUNK: usize = 32 * 1024;
@@ -40,12 +43,57 @@ pub(super) enum Then {
     Log(Box<LogPump>),
 }
 
+/// When the process is reaped its streams should end; a descriptor that it passed to a stranger keeps them open. From the
+/// last call on a pump takes what is there and waits for no more.
+#[derive(Debug)]
+pub(super) struct LastCall(watch::Sender<Option<Instant>>);
+
+impl LastCall {
+    pub(super) fn new() -> Self {
+        Self(watch::Sender::new(None))
+    }
+
+    pub(super) fn at(&self, when: Instant) {
+        self.0.send_replace(Some(when));
+    }
+
+    pub(super) fn listen(&self) -> Closing {
+        Closing(self.0.subscribe())
+    }
+}
+
+/// The pump's ear for the last call.
+#[derive(Clone, Debug)]
+pub(super) struct Closing(watch::Receiver<Option<Instant>>);
+
+impl Closing {
+    /// Waits for more to read; says whether it is worth trying.
+    async fn more(&mut self, pipe: &pipe::Receiver) -> bool {
+        let last_call = async {
+            match self.0.wait_for(Option::is_some).await.map(|when| *when) {
+                Ok(Some(when)) => sleep_until(when).await,
+                // The driver is gone, and the process with it.
+                Ok(None) | Err(_) => {}
+            }
+        };
+        tokio::select! {
+            biased;
+            readable = pipe.readable() => readable.is_ok(),
+            () = last_call => false,
+        }
+    }
+}
+
 /// Reads a stream into the log.
 #[derive(Debug)]
 pub(super) struct LogPump {
     pipe: pipe::Receiver,
     feed: LineFeed,
     gate: Option<LogGate>,
+    closing: Closing,
+    tee: Option<Tee>,
+    /// What was read and not yet copied; at most one turn's worth.
+    copies: Vec<Spoken>,
 }
 
 /// A gate on a stream that goes to the log.
@@ -70,14 +118,21 @@ impl LogGate {
 }
 
 impl LogPump {
-    pub(super) fn new(pipe: pipe::Receiver, feed: LineFeed, gate: Option<LogGate>) -> Self {
-        Self { pipe, feed, gate }
+    pub(super) fn new(
+        pipe: pipe::Receiver,
+        feed: LineFeed,
+        gate: Option<LogGate>,
+        tee: Option<Tee>,
+        closing: Closing,
+    ) -> Self {
+        Self { pipe, feed, gate, closing, tee, copies: Vec::new() }
     }
 
     /// Reads until the gate is decided, or to the end.
     pub(super) async fn run(mut self) -> Pumped {
         loop {
             let (progress, decided) = self.turn();
+            self.copy().await;
             if let Some(decided) = decided {
                 self.gate = None;
                 let then = Then::Log(Box::new(self));
@@ -88,7 +143,7 @@ impl LogPump {
             }
             match progress {
                 Progress::More => tokio::task::yield_now().await,
-                Progress::Wait if self.pipe.readable().await.is_ok() => {}
+                Progress::Wait if self.closing.more(&self.pipe).await => {}
                 Progress::Wait | Progress::End => {
                     return match self.gate {
                         Some(LogGate::Stdout(_)) => Pumped::ClosedBeforeReady,
@@ -99,9 +154,21 @@ impl LogPump {
         }
     }
 
+    /// Waits until the tee has taken what was read.
+    async fn copy(&mut self) {
+        let Some(Tee(to)) = &self.tee else { return };
+        for copy in self.copies.drain(..) {
+            if to.send(copy).await.is_err() {
+                self.tee = None;
+                break;
+            }
+        }
+        self.copies = Vec::new();
+    }
+
     fn turn(&mut self) -> (Progress, Option<Decided>) {
         let mut decided = None;
-        let Self { pipe, feed, gate } = self;
+        let Self { pipe, feed, gate, tee, copies, closing: _ } = self;
         let mut see = |line: &outrigger_wire::line::Line<'_>| {
             let Some(gate) = gate.as_ref().filter(|_| decided.is_none()) else { return };
             match gate.judge(line.bytes()) {
@@ -111,6 +178,9 @@ impl LogPump {
             }
         };
         let progress = read_turn(pipe, |bytes| {
+            if tee.is_some() {
+                copies.push(feed.spoken(bytes));
+            }
             feed.push(bytes, &mut see);
             Flow::GoOn
         });
@@ -122,7 +192,12 @@ impl LogPump {
 }
 
 /// Reads standard output up to the line that opens the gate and no further; what was read beyond goes to the session.
-pub(super) async fn gate(pipe: pipe::Receiver, gate: StdoutGate, tails: std::sync::Arc<Tails>) -> Pumped {
+pub(super) async fn gate(
+    pipe: pipe::Receiver,
+    gate: StdoutGate,
+    tails: std::sync::Arc<Tails>,
+    mut closing: Closing,
+) -> Pumped {
     let mut splitter = Splitter::new(gate_policy(gate.max_line_bytes));
     loop {
         let mut found = None;
@@ -139,7 +214,7 @@ pub(super) async fn gate(pipe: pipe::Receiver, gate: StdoutGate, tails: std::syn
         }
         match progress {
             Progress::More => tokio::task::yield_now().await,
-            Progress::Wait if pipe.readable().await.is_ok() => {}
+            Progress::Wait if closing.more(&pipe).await => {}
             Progress::Wait | Progress::End => return Pumped::ClosedBeforeReady,
         }
     }

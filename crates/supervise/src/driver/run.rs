@@ -11,7 +11,7 @@ use tokio::time::sleep_until;
 use super::child::{ChildId, ChildStatus, Command, SessionSlot};
 use super::events::{ChildEvent, EventLog};
 use super::live::{LaunchResult, Live, Process, Progress, Undelivered, launch};
-use super::pump::{LogGate, LogPump, Pumped, Then, gate};
+use super::pump::{LastCall, LogGate, LogPump, Pumped, Then, gate};
 use super::session::{LastBeat, Opened, Output, Request, Said, Session, SessionHandle, What};
 use super::supervisor::Shared;
 use crate::launch::{Exit, Launched, Signal};
@@ -60,8 +60,12 @@ pub(super) struct Driver {
     permit: Option<OwnedSemaphorePermit>,
     /// What opened the gate, for the session.
     opening: Option<Opened>,
-    /// What the report should say beside the cause.
+    /// What a fault was about; it belongs into the report if the fault is what ended the process.
+    fault: Option<(Cause, String)>,
+    /// What else the report should say.
     detail: Option<String>,
+    /// The stable code of the launch error, for the report.
+    launch_error: Option<&'static str>,
     /// The process that was just reaped, for the report.
     gone: Option<Gone>,
 }
@@ -109,7 +113,9 @@ impl Driver {
             process: Process::Absent,
             permit: None,
             opening: None,
+            fault: None,
             detail: None,
+            launch_error: None,
             gone: None,
         }
     }
@@ -176,13 +182,18 @@ impl Driver {
             }
             What::Happening(happening) => happening,
             What::Fault(fault, detail) => {
-                if incarnation == self.machine.incarnation() {
-                    self.detail = Some(detail);
-                }
-                Happening::Fault(fault)
+                self.fault(incarnation, fault, detail);
+                return;
             }
         };
         self.feed(Event::Of(incarnation, happening));
+    }
+
+    fn fault(&mut self, incarnation: Incarnation, fault: Fault, detail: String) {
+        if incarnation == self.machine.incarnation() {
+            self.fault = Some((fault.cause(), detail));
+        }
+        self.feed(Event::Of(incarnation, Happening::Fault(fault)));
     }
 
     /// Lets the machine decide, and does what it says until nothing is left to do.
@@ -213,7 +224,7 @@ impl Driver {
         match action {
             Action::Spawn(incarnation) => {
                 self.voice.tails.clear();
-                (self.opening, self.detail) = (None, None);
+                (self.opening, self.fault, self.detail) = (None, None, None);
                 self.process = launch(Arc::clone(&self.shared), &self.spec, incarnation);
             }
             Action::CancelSpawn(incarnation) => {
@@ -264,6 +275,7 @@ impl Driver {
             Err(failure) => {
                 self.process = Process::Absent;
                 self.detail = Some(failure.to_string());
+                self.launch_error = Some(failure.code());
                 self.feed(Event::Of(incarnation, Happening::SpawnFailed(failure.kind())));
             }
         }
@@ -284,18 +296,21 @@ impl Driver {
             opened: Some(opened),
             undelivered: None,
             last_beat: Arc::new(LastBeat::new(self.shared.clock)),
+            last_call: LastCall::new(),
         };
         if let Some(stderr) = stderr {
             let gate = match &self.spec.ready {
                 Ready::When { gate: Gate::Stderr(line), .. } => Some(LogGate::Stderr(line.clone())),
                 Ready::When { gate: Gate::Stdout(_) | Gate::Attach, .. } | Ready::OnSpawn => None,
             };
-            live.pumps.spawn(LogPump::new(stderr, self.line_feed(Stream::Stderr), gate).run());
+            let closing = live.last_call.listen();
+            live.pumps.spawn(LogPump::new(stderr, self.line_feed(Stream::Stderr), gate, self.spec.tee.clone(), closing).run());
         }
         let session = Undelivered { stdin, enforced, requests: request_receiver, opened: opened_receiver };
         match (stdout, self.spec.stdout, self.spec.stdout_gate()) {
             (Some(stdout), Stdout::Session, Some(wanted)) => {
-                live.pumps.spawn(gate(stdout, wanted.clone(), Arc::clone(&self.voice.tails)));
+                let closing = live.last_call.listen();
+                live.pumps.spawn(gate(stdout, wanted.clone(), Arc::clone(&self.voice.tails), closing));
                 live.undelivered = Some(session);
             }
             (Some(stdout), Stdout::Session, None) => {
@@ -304,7 +319,8 @@ impl Driver {
             }
             (Some(stdout), Stdout::Log | Stdout::Null | Stdout::Inherit, wanted) => {
                 let gate = wanted.cloned().map(LogGate::Stdout);
-                live.pumps.spawn(LogPump::new(stdout, self.line_feed(Stream::Stdout), gate).run());
+                let closing = live.last_call.listen();
+                live.pumps.spawn(LogPump::new(stdout, self.line_feed(Stream::Stdout), gate, self.spec.tee.clone(), closing).run());
                 self.deliver(&live, session, None);
             }
             (None, _, _) => self.deliver(&live, session, None),
@@ -348,17 +364,16 @@ impl Driver {
                 self.feed(Event::Of(incarnation, Happening::Ready));
             }
             Pumped::Refused { detail, then } => {
-                self.detail = Some(match &self.spec.ready {
+                let detail = match &self.spec.ready {
                     Ready::When { gate, .. } => format!("it waits for {gate}, but {detail}"),
                     Ready::OnSpawn => detail,
-                });
+                };
                 // Nobody will read this stream; as a closed pipe it stops a child that goes on writing.
                 drop(then);
-                self.feed(Event::Of(incarnation, Happening::Fault(Fault::ProtocolViolation)));
+                self.fault(incarnation, Fault::ProtocolViolation, detail);
             }
             Pumped::ClosedBeforeReady => {
-                self.detail = Some("it closed stdout before it was ready".to_owned());
-                self.feed(Event::Of(incarnation, Happening::Fault(Fault::ChannelLost)));
+                self.fault(incarnation, Fault::ChannelLost, "it closed stdout before it was ready".to_owned());
             }
         }
     }
@@ -373,7 +388,7 @@ impl Driver {
             Then::Session(output) => {
                 if let Some(session) = live.undelivered.take()
                     && self.machine.phase() == Phase::Starting
-                    && let Process::Live(live) | Process::Draining(live, _, _) = &self.process
+                    && let Process::Live(live) | Process::Draining(live, _) = &self.process
                 {
                     self.deliver(live, session, Some(output));
                 }
@@ -382,7 +397,7 @@ impl Driver {
     }
 
     async fn drained(&mut self) {
-        let Process::Draining(live, exit, _) = std::mem::replace(&mut self.process, Process::Absent) else {
+        let Process::Draining(live, exit) = std::mem::replace(&mut self.process, Process::Absent) else {
             return;
         };
         if let Some(file) = &self.file {
@@ -426,6 +441,7 @@ impl Driver {
         self.shared.registry.ended(cause);
         let gone = self.gone.take();
         let exit = gone.as_ref().map(|gone| &gone.exit);
+        let fault = self.fault.take().filter(|(about, _)| *about == cause).map(|(_, detail)| detail);
         let report = Report {
             name: self.spec.name.clone(),
             incarnation,
@@ -433,7 +449,8 @@ impl Driver {
             died_in,
             cause,
             status: exit.map(|exit| exit.status),
-            detail: self.detail.take().or_else(|| self.explain(cause)),
+            launch_error: self.launch_error.take(),
+            detail: self.detail.take().or(fault).or_else(|| self.explain(cause)),
             runtime: gone.as_ref().map_or(Duration::ZERO, |gone| gone.live.spawned.elapsed()),
             stderr: self.voice.tails.lines(Stream::Stderr),
             stdout: self.voice.tails.lines(Stream::Stdout),

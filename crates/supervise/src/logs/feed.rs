@@ -8,14 +8,26 @@ use outrigger_wire::line::{
 
 use super::file::FileSink;
 use super::tail::{LogLine, Tail};
-use crate::spec::Logs;
+use crate::spec::{Logs, Spoken};
 use crate::state::Incarnation;
 
 /// Which stream of a child.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stream {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// Standard output.
     Stdout,
+    /// Standard error.
     Stderr,
+}
+
+impl Stream {
+    /// The stable name.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
 }
 
 /// The last lines of both streams of the current process.
@@ -64,6 +76,11 @@ pub(crate) struct LineFeed {
 }
 
 impl LineFeed {
+    /// These bytes, with where they come from.
+    pub(crate) fn spoken(&self, bytes: &[u8]) -> Spoken {
+        Spoken { incarnation: self.incarnation, stream: self.stream, bytes: bytes.to_vec() }
+    }
+
     pub(crate) fn new(
         stream: Stream,
         incarnation: Incarnation,

@@ -9,6 +9,7 @@ mod rotate;
 mod stamp;
 mod tail;
 
-pub(crate) use feed::{LineFeed, Stream, Tails};
+pub use feed::Stream;
+pub(crate) use feed::{LineFeed, Tails};
 pub(crate) use file::FileSink;
 pub use tail::{LogLine, Tail};

@@ -269,6 +269,16 @@ pub enum Final {
     SlowCrash(Cause),
 }
 
+impl Next {
+    /// Whether another process will come.
+    pub fn is_restart(self) -> bool {
+        match self {
+            Self::Restart { .. } | Self::Respawn => true,
+            Self::Final(_) => false,
+        }
+    }
+}
+
 impl Phase {
     /// The stable name.
     pub fn code(self) -> &'static str {
@@ -380,7 +390,8 @@ impl SpawnFailure {
 }
 
 impl Fault {
-    pub(super) fn cause(self) -> Cause {
+    /// The cause of the end that it leads to.
+    pub fn cause(self) -> Cause {
         match self {
             Self::ChannelLost => Cause::ChannelLost,
             Self::ProtocolViolation => Cause::ProtocolViolation,
