@@ -233,8 +233,17 @@ fn search(
             Err(error) => return Some((Decided::Refused(too_long(&error)), Vec::new())),
         };
         let consumed = decoded.consumed;
-        // The policy reports nothing but lines.
-        let Some(Item::Line(line)) = decoded.item else { return None };
+        let line = match decoded.item {
+            Some(Item::Line(line)) => line,
+            // The policy reports nothing but lines.
+            Some(Item::TooLong(_) | Item::Defective(_)) => return None,
+            None if consumed == bytes.len() => return None,
+            // A blank line was skipped and there is more behind it.
+            None => {
+                bytes = &bytes[consumed..];
+                continue;
+            }
+        };
         let decided = match gate.judge(line.bytes()) {
             Verdict::Opens => Some(Decided::Opened(line.bytes().to_vec())),
             Verdict::Refused => Some(Decided::refused(line.bytes())),

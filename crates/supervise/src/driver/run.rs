@@ -304,7 +304,10 @@ impl Driver {
                 Ready::When { gate: Gate::Stdout(_) | Gate::Attach, .. } | Ready::OnSpawn => None,
             };
             let closing = live.last_call.listen();
-            live.pumps.spawn(LogPump::new(stderr, self.line_feed(Stream::Stderr), gate, self.spec.tee.clone(), closing).run());
+            live.pumps.spawn(
+                LogPump::new(stderr, self.line_feed(Stream::Stderr), gate, self.spec.tee.clone(), closing)
+                    .run(),
+            );
         }
         let session = Undelivered { stdin, enforced, requests: request_receiver, opened: opened_receiver };
         match (stdout, self.spec.stdout, self.spec.stdout_gate()) {
@@ -320,7 +323,16 @@ impl Driver {
             (Some(stdout), Stdout::Log | Stdout::Null | Stdout::Inherit, wanted) => {
                 let gate = wanted.cloned().map(LogGate::Stdout);
                 let closing = live.last_call.listen();
-                live.pumps.spawn(LogPump::new(stdout, self.line_feed(Stream::Stdout), gate, self.spec.tee.clone(), closing).run());
+                live.pumps.spawn(
+                    LogPump::new(
+                        stdout,
+                        self.line_feed(Stream::Stdout),
+                        gate,
+                        self.spec.tee.clone(),
+                        closing,
+                    )
+                    .run(),
+                );
                 self.deliver(&live, session, None);
             }
             (None, _, _) => self.deliver(&live, session, None),
@@ -373,7 +385,11 @@ impl Driver {
                 self.fault(incarnation, Fault::ProtocolViolation, detail);
             }
             Pumped::ClosedBeforeReady => {
-                self.fault(incarnation, Fault::ChannelLost, "it closed stdout before it was ready".to_owned());
+                self.fault(
+                    incarnation,
+                    Fault::ChannelLost,
+                    "it closed stdout before it was ready".to_owned(),
+                );
             }
         }
     }

@@ -504,13 +504,14 @@ impl Machine {
         self.take_rung(rung, stopping, trigger, actions);
     }
 
+    /// Takes `rung`, or the next one below it that has a budget.
     fn take_rung(&mut self, rung: Rung, stopping: Stopping, trigger: Trigger, actions: &mut Vec<Action>) {
         let from = self.phase();
-        let ladder = stopping.ladder;
-        let (deadline, action) = match rung {
-            Rung::Ask => (Some(self.now + ladder.ask), Action::Ask { within: ladder.ask }),
-            Rung::Term => (Some(self.now + ladder.term), Action::Term),
-            Rung::Kill => (None, Action::Kill),
+        let Ladder { ask, term } = stopping.ladder;
+        let (rung, deadline, action) = match rung {
+            Rung::Ask if !ask.is_zero() => (Rung::Ask, Some(self.now + ask), Action::Ask { within: ask }),
+            Rung::Ask | Rung::Term if !term.is_zero() => (Rung::Term, Some(self.now + term), Action::Term),
+            Rung::Ask | Rung::Term | Rung::Kill => (Rung::Kill, None, Action::Kill),
         };
         self.state = State::Stopping(Stopping { rung, deadline, ..stopping });
         self.changed(from, trigger, actions);

@@ -64,7 +64,8 @@ pub enum Ask {
 
 /// The budgets of a stop: how long each polite rung may take before the next one.
 ///
-/// The last rung, SIGKILL for the whole tree, has no budget: the stop ends when everything is reaped.
+/// A rung with a budget of zero is skipped. The last rung, SIGKILL for the whole tree, has no budget: the stop ends when
+/// everything is reaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ladder {
     /// From asking to SIGTERM. Not spent when nobody can ask.

@@ -1,6 +1,9 @@
 //! The integration tests of this crate, one binary, which is also its own launcher, its own misbehaving children and its
 //! own hosts to be killed.
 
+mod driver;
+mod driver_kit;
+mod driver_session;
 mod launch;
 mod launch_death;
 mod launch_kit;
@@ -35,7 +38,7 @@ fn main() -> ExitCode {
         Some(_) | None => {}
     }
     let launching = [launch::trials(), launch_death::trials()];
-    let living = [state::trials(), state_laws::trials()];
+    let living = [state::trials(), state_laws::trials(), driver::trials(), driver_session::trials()];
     let trials: Vec<Trial> = launching.into_iter().chain(living).flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -37,6 +37,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_stop_asks_then_terminates_then_kills,
         a_stop_without_anybody_to_ask_begins_with_sigterm,
         a_request_that_cannot_be_delivered_is_skipped,
+        a_rung_without_a_budget_is_skipped,
         a_second_stop_means_now,
         a_stop_is_done_only_when_everything_is_reaped,
         a_stop_during_the_launch_withdraws_it,
@@ -371,6 +372,22 @@ fn a_request_that_cannot_be_delivered_is_skipped() {
         "start spawned ready stop@1 ask_refused ask_refused wait@3",
         "starting spawn#1 ready @1 stopping_ask ask stopping_term term @3 stopping_kill kill",
     );
+}
+
+fn a_rung_without_a_budget_is_skipped() {
+    use outrigger_supervise::state::{Event, Happening, Incarnation, Ladder, Phase, Rung, step};
+    let first_rung = |ask, term| {
+        let mut machine = Machine::new(Policy { ready_within: None, ..usual() }, 1).expect("a good policy");
+        let ladder = Ladder { ask: secs(ask), term: secs(term) };
+        for event in [Event::Start, Event::Of(Incarnation(1), Happening::Spawned), Event::Stop(ladder)] {
+            step(&mut machine, event, Moment::ORIGIN);
+        }
+        machine.phase()
+    };
+    assert_eq!(first_rung(1, 1), Phase::Stopping(Rung::Ask));
+    assert_eq!(first_rung(0, 1), Phase::Stopping(Rung::Term));
+    assert_eq!(first_rung(1, 0), Phase::Stopping(Rung::Ask));
+    assert_eq!(first_rung(0, 0), Phase::Stopping(Rung::Kill));
 }
 
 fn a_second_stop_means_now() {
