@@ -27,6 +27,30 @@ pub(crate) fn trial<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F
     })
 }
 
+/// A trial that looks at its whole process (descriptors, children, limits) and therefore runs in one of its own.
+pub(crate) fn alone<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F + Send + 'static) -> Trial {
+    const ALONE: &str = "OUTRIGGER_TEST_ALONE";
+    let inner = trial(name, test);
+    if std::env::var_os(ALONE).is_some() {
+        return inner;
+    }
+    let exact = name.to_owned();
+    Trial::test(name, move || {
+        let output = command(&std::env::current_exe()?).args(["--exact", &exact]).env(ALONE, "1").output()?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+            .into())
+    })
+}
+
+/// A process outside of what is tested.
+#[expect(clippy::disallowed_methods, reason = "the tests start hosts that are then killed")]
+pub(crate) fn command(program: &std::path::Path) -> std::process::Command {
+    std::process::Command::new(program)
+}
+
 /// The misbehaving child with this behaviour.
 pub(crate) fn plan(behaviour: &[&str]) -> Plan {
     let args = ["__child"].iter().chain(behaviour).map(OsString::from).collect();
@@ -92,7 +116,11 @@ pub(crate) async fn hear(launched: &mut Launched, line: &str) -> BufReader<pipe:
 
 /// The processes that carry the tag, zombies not counted.
 pub(crate) fn tagged(tag: TreeTag) -> Vec<Pid> {
-    let wanted = format!("{TREE_VARIABLE}={tag}");
+    carrying(&format!("{TREE_VARIABLE}={tag}"))
+}
+
+/// The processes with this entry in their environment, zombies not counted.
+pub(crate) fn carrying(wanted: &str) -> Vec<Pid> {
     let numbers = std::fs::read_dir("/proc").expect("/proc").flatten();
     numbers
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -112,4 +140,32 @@ pub(crate) async fn until(what: &str, limit: Duration, mut condition: impl FnMut
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     begin.elapsed()
+}
+
+/// Polls until no process carries the entry any more. A process that executes another program at this very moment has no
+/// environment to look at, so only the third empty look in a row counts.
+pub(crate) async fn until_gone(entry: &str, limit: Duration) -> Duration {
+    let begin = Instant::now();
+    let mut empty = 0;
+    while empty < 3 {
+        let left = carrying(entry);
+        empty = if left.is_empty() { empty + 1 } else { 0 };
+        assert!(begin.elapsed() < limit, "after {limit:?} there still were: {}", describe(&left));
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    begin.elapsed()
+}
+
+fn describe(processes: &[Pid]) -> String {
+    let line = |pid: &Pid| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let facts = status.lines().filter(|line| line.starts_with("State") || line.starts_with("PPid"));
+        format!(
+            "{pid} {} {}",
+            String::from_utf8_lossy(&command).replace('\0', " "),
+            facts.collect::<String>()
+        )
+    };
+    processes.iter().map(line).collect::<Vec<_>>().join("; ")
 }

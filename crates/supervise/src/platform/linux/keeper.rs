@@ -92,6 +92,9 @@ impl Shared {
         let Ok(raw) = super::raw(program) else { return Status::Unknown };
         loop {
             let ended = waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
+            // One reaper at a time: a sweep that is going on (see `end`) must itself see every death, because each one may
+            // have left a child that its last pass did not know.
+            let _alone = self.lock();
             if let Ok(Some(status)) =
                 rustix::process::waitid(WaitId::Pid(raw), PEEK.union(WaitIdOptions::NOHANG))
             {
