@@ -1,3 +1,34 @@
-//! Placeholder.
+//! The `outrigger` program: one executable that supervises children, and is their launcher when re-executed.
 
-fn main() {}
+mod args;
+mod doctor;
+mod exec;
+mod say;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Cli, Command};
+use crate::say::Format;
+
+fn main() -> ExitCode {
+    // The launcher comes before everything else: it must be a small, single-threaded program.
+    if let Some(code) = outrigger_supervise::launch::intercept() {
+        return code;
+    }
+    let cli = Cli::parse();
+    let format = if cli.json { Format::Json } else { Format::Text };
+    let outcome = match cli.command {
+        Command::Exec(args) => exec::run(*args, format),
+        Command::Doctor => doctor::run(format),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "outrigger", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+    };
+    outcome.unwrap_or_else(|error| {
+        say::failure(format, &error);
+        ExitCode::from(exec::outcome::OWN_FAILURE)
+    })
+}

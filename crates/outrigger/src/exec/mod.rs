@@ -1,0 +1,172 @@
+//! `outrigger exec`: any program under supervision, from the command line.
+
+mod forward;
+pub(crate) mod outcome;
+mod owner;
+mod plan;
+mod watch;
+
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use outrigger_supervise::driver::{Child, ChildEvent, Events, Heard, Outcome, Settings, Supervisor};
+use outrigger_supervise::launch::Launcher;
+use outrigger_supervise::report::Report;
+use outrigger_supervise::spec::Tee;
+use outrigger_supervise::state::{Incarnation, Ladder};
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use self::forward::Output;
+use self::owner::{Owner, Wish};
+use self::watch::Watcher;
+use crate::args::ExecArgs;
+use crate::say::{self, Format};
+
+/// Chunks of output that may wait for a slow reader. Then the child waits.
+const CHUNKS: usize = 16;
+
+/// Runs the program and returns its exit code, or ours.
+pub(crate) fn run(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("the async runtime could not be started")?;
+    let code = runtime.block_on(supervise(args, format))?;
+    // A thread may still wait for a terminal or a pipe that never moves; the exit must not wait for it.
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+async fn supervise(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
+    let mut owner = Owner::watch(args.stdin)?;
+    let ladder = Ladder { ask: args.ask_within, term: args.term_within };
+    let timeout = args.timeout;
+    let (tee, spoken) = mpsc::channel(CHUNKS);
+    let mut spec = plan::spec(&args)?;
+    spec.tee = Some(Tee::new(tee));
+
+    let launcher = Launcher::current_exe();
+    let supervisor = Supervisor::new(Settings { launcher, starting_at_once: NonZeroUsize::MIN });
+    let child = supervisor.start(spec)?;
+    let output = Output::new(format);
+    let watcher = Watcher::new(&args, output.clone());
+    let mut watching = tokio::spawn(watcher.watch(child.clone(), spoken));
+
+    let mut telling = std::pin::pin!(tell(child.events(), &output, format));
+    let mut deadline = std::pin::pin!(async {
+        match timeout {
+            Some(limit) => tokio::time::sleep(limit).await,
+            None => std::future::pending().await,
+        }
+    });
+    let mut why = Ended::ByItself;
+    loop {
+        tokio::select! {
+            () = &mut telling => break,
+            wish = owner.next() => {
+                why = Ended::ByRequest;
+                match wish {
+                    Wish::Stop => stop(&child, ladder),
+                    Wish::Kill => {
+                        // Whoever asks twice does not want to wait for a reader of its output either.
+                        watching.abort();
+                        kill(&child);
+                    }
+                }
+            }
+            () = output.closed(), if why == Ended::ByItself => {
+                why = Ended::ReaderGone;
+                stop(&child, ladder);
+            }
+            () = &mut deadline, if why == Ended::ByItself => {
+                why = Ended::TimedOut;
+                stop(&child, ladder);
+            }
+        }
+    }
+    let outcome = child.wait().await;
+    drop(child);
+    // The last words of the child are still on their way to us, and from us to our reader.
+    tokio::select! {
+        _ = &mut watching => {}
+        _ = owner.next() => watching.abort(),
+    }
+    let code = outcome::exit_code(&outcome, why);
+    conclude(&outcome, why, code, &output, format).await;
+    tokio::select! {
+        () = output.flushed() => {}
+        // Whoever asks again does not want to wait for a slow reader either.
+        _ = owner.next() => {}
+    }
+    Ok(ExitCode::from(code))
+}
+
+/// Why the run came to its end, beyond what the child's own report says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    ByItself,
+    ByRequest,
+    ReaderGone,
+    TimedOut,
+}
+
+fn kill(child: &Child) {
+    let child = child.clone();
+    tokio::spawn(async move { child.kill().await });
+}
+
+/// Begins to stop; the end of the child's events says when that is done.
+fn stop(child: &Child, ladder: Ladder) {
+    let child = child.clone();
+    tokio::spawn(async move { child.stop(ladder).await });
+}
+
+/// Says what happens to the child, until nothing more will.
+async fn tell(mut events: Events, output: &Output, format: Format) {
+    while let Some(heard) = events.next().await {
+        match (format, heard) {
+            (Format::Json, heard) => output.events([told(&heard)]).await,
+            // The last report is for the conclusion; those before it announce a restart.
+            (Format::Text, Heard::Event(ChildEvent::Ended(report))) if report.next.is_restart() => {
+                output.note(&format!("{}: {}\n", say::label(), outcome::brief(&report))).await;
+            }
+            (Format::Text, Heard::Event(_) | Heard::Missed(_)) => {}
+        }
+    }
+}
+
+/// What programs see of it. The kind of event always comes first.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Told<'a> {
+    State { incarnation: Incarnation, from: &'a str, to: &'a str, because: &'a str },
+    Exit(&'a Report),
+    Missed { count: u64 },
+    Done { reason: &'a str, exit_code: u8 },
+}
+
+fn told(heard: &Heard) -> Told<'_> {
+    match heard {
+        Heard::Event(ChildEvent::Changed(change)) => Told::State {
+            incarnation: change.incarnation,
+            from: change.from.code(),
+            to: change.to.code(),
+            because: change.trigger.code(),
+        },
+        Heard::Event(ChildEvent::Ended(report)) => Told::Exit(report),
+        Heard::Missed(count) => Told::Missed { count: *count },
+    }
+}
+
+async fn conclude(outcome: &Outcome, why: Ended, code: u8, output: &Output, format: Format) {
+    match format {
+        Format::Json => {
+            output.events([Told::Done { reason: outcome::reason(outcome, why), exit_code: code }]).await;
+        }
+        Format::Text => {
+            if let Some(text) = outcome::conclusion(outcome, why) {
+                output.note(&format!("{}: {text}\n", say::label())).await;
+            }
+        }
+    }
+}

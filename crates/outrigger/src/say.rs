@@ -1,0 +1,31 @@
+//! What the program says of itself: JSON objects on standard output, or sentences on standard error.
+
+use serde_json::{Value, json};
+
+/// Who reads us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Format {
+    /// A person.
+    Text,
+    /// A program: one JSON object a line on standard output, nothing else there.
+    Json,
+}
+
+/// Reports a failure of the program itself, with everything that led to it.
+pub(crate) fn failure(format: Format, error: &anyhow::Error) {
+    match format {
+        Format::Text => anstream::eprintln!("{}: {error:#}", label()),
+        Format::Json => line(&json!({ "event": "error", "message": format!("{error:#}") })),
+    }
+}
+
+/// Prints one JSON object as a line of standard output.
+pub(crate) fn line(object: &Value) {
+    anstream::println!("{object}");
+}
+
+/// The name that begins each of our own lines on a stream that a child shares with us.
+pub(crate) fn label() -> String {
+    let bold = anstyle::Style::new().bold();
+    format!("{bold}outrigger{bold:#}")
+}

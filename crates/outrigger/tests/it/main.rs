@@ -1,0 +1,7 @@
+//! The program as a user meets it: real processes, real signals, the real binary.
+#![expect(clippy::disallowed_methods, reason = "tests start the program the way a user's shell does")]
+
+mod cli;
+mod misbehave;
+mod owner;
+mod process;
