@@ -39,11 +39,7 @@ struct Report {
 }
 
 pub(crate) fn run(root: &Path, args: &Args) -> Result<ExitCode> {
-    let known = known_targets(root)?;
-    let targets = if args.targets.is_empty() { known.clone() } else { args.targets.clone() };
-    if let Some(unknown) = targets.iter().find(|target| !known.contains(target)) {
-        bail!("there is no corpus fuzz/corpus/{unknown}; the targets are: {}", known.join(", "));
-    }
+    let targets = choose(&args.targets, known_targets(root)?)?;
     let program = build(root)?;
     let mut reports = Vec::new();
     for target in &targets {
@@ -59,6 +55,17 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<ExitCode> {
         }
     }
     Ok(if found { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What was asked for, or everything. Nothing at all is an error: a run that fuzzed nothing found nothing.
+fn choose(asked: &[String], known: Vec<String>) -> Result<Vec<String>> {
+    if known.is_empty() {
+        bail!("fuzz/corpus holds no corpus, so there is no target to fuzz");
+    }
+    if let Some(unknown) = asked.iter().find(|target| !known.contains(target)) {
+        bail!("there is no corpus fuzz/corpus/{unknown}; the targets are: {}", known.join(", "));
+    }
+    Ok(if asked.is_empty() { known } else { asked.to_vec() })
 }
 
 fn known_targets(root: &Path) -> Result<Vec<String>> {
@@ -151,6 +158,16 @@ mod tests {
 
     const CRASH: &str = "==7== ERROR: libFuzzer: deadly signal\nartifact_prefix='x/'; Test unit written to \
                          x/crash-12ab\nBase64: AA==\nstat::number_of_executed_units: 4711\n";
+
+    #[test]
+    fn a_run_that_would_fuzz_nothing_is_an_error() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(choose(&[], names(&["lines", "rpc"])).unwrap(), ["lines", "rpc"]);
+        assert_eq!(choose(&names(&["rpc"]), names(&["lines", "rpc"])).unwrap(), ["rpc"]);
+        let error = choose(&names(&["rcp"]), names(&["lines", "rpc"])).unwrap_err().to_string();
+        assert_eq!(error, "there is no corpus fuzz/corpus/rcp; the targets are: lines, rpc");
+        assert!(choose(&[], Vec::new()).is_err());
+    }
 
     #[test]
     fn what_libfuzzer_says_becomes_a_row() {
