@@ -67,6 +67,11 @@ impl LastCall {
 pub(super) struct Closing(watch::Receiver<Option<Instant>>);
 
 impl Closing {
+    /// Whether the time is over. Only a stranger can still be writing then.
+    fn is_over(&self) -> bool {
+        self.0.borrow().is_some_and(|when| when <= Instant::now())
+    }
+
     /// Waits for more to read; says whether it is worth trying.
     async fn more(&mut self, pipe: &pipe::Receiver) -> bool {
         let last_call = async {
@@ -142,9 +147,9 @@ impl LogPump {
                 };
             }
             match progress {
-                Progress::More => tokio::task::yield_now().await,
+                Progress::More if !self.closing.is_over() => tokio::task::yield_now().await,
                 Progress::Wait if self.closing.more(&self.pipe).await => {}
-                Progress::Wait | Progress::End => {
+                Progress::More | Progress::Wait | Progress::End => {
                     return match self.gate {
                         Some(LogGate::Stdout(_)) => Pumped::ClosedBeforeReady,
                         Some(LogGate::Stderr(_)) | None => Pumped::Ended,
@@ -213,9 +218,9 @@ pub(super) async fn gate(
             };
         }
         match progress {
-            Progress::More => tokio::task::yield_now().await,
+            Progress::More if !closing.is_over() => tokio::task::yield_now().await,
             Progress::Wait if closing.more(&pipe).await => {}
-            Progress::Wait | Progress::End => return Pumped::ClosedBeforeReady,
+            Progress::More | Progress::Wait | Progress::End => return Pumped::ClosedBeforeReady,
         }
     }
 }

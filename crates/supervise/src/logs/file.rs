@@ -18,6 +18,12 @@ use crate::state::Incarnation;
 /// What may wait for the disk.
 const PENDING_BYTES: usize = 256 * 1024;
 
+/// What a line is charged beside its own bytes, for the time stamp.
+const ENTRY_OVERHEAD: usize = 48;
+
+/// What a note about dropped lines is charged.
+const NOTE_BYTES: usize = 96;
+
 /// A file that gets every line of a child, within its bounds.
 #[derive(Debug)]
 pub(crate) struct FileSink {
@@ -63,9 +69,9 @@ impl FileSink {
 
     /// Takes a line if there is room for it, and wakes a writer on the runtime's blocking pool if none is at work.
     pub(crate) fn offer(self: &Arc<Self>, incarnation: Incarnation, stream: Stream, line: &Line<'_>) {
-        let entry = entry(incarnation, stream, line);
+        let length = line.bytes().len();
         let mut state = self.lock();
-        state.offer(&entry, Instant::now());
+        state.offer(length, Instant::now(), || entry(incarnation, stream, line));
         if state.writer == Writer::Idle && !state.pending.is_empty() {
             state.writer = Writer::Busy;
             let sink = Arc::clone(self);
@@ -109,15 +115,16 @@ impl FileSink {
 }
 
 impl State {
-    fn offer(&mut self, entry: &str, now: Instant) {
-        let note = self.dropped.note();
-        let wanted = note.len() + entry.len();
+    /// Takes a line of `length` bytes if there is room. It is only formatted then: a flood must cost next to nothing.
+    fn offer(&mut self, length: usize, now: Instant, entry: impl FnOnce() -> String) {
+        let note = if self.dropped.lines > 0 { NOTE_BYTES } else { 0 };
+        let wanted = length + ENTRY_OVERHEAD + note;
         if self.pending.len() + wanted > PENDING_BYTES || !self.bucket.take(wanted as u64, now) {
-            self.dropped.add(1, entry.len() as u64);
+            self.dropped.add(1, length as u64);
             return;
         }
-        self.pending.extend_from_slice(note.as_bytes());
-        self.pending.extend_from_slice(entry.as_bytes());
+        self.pending.extend_from_slice(self.dropped.note().as_bytes());
+        self.pending.extend_from_slice(entry().as_bytes());
         self.dropped = Dropped { lines: 0, bytes: 0 };
     }
 }
@@ -155,17 +162,20 @@ fn entry(incarnation: Incarnation, stream: Stream, line: &Line<'_>) -> String {
     entry
 }
 
-/// So many bytes per second, with one second's worth in reserve.
+/// So many bytes per second, with one second's worth in reserve. Once it has run dry it gives nothing until a good part of
+/// the reserve is back: a flood leaves whole stretches in the file, not every thirtieth line.
 #[derive(Debug)]
 struct Bucket {
     rate: u64,
     level: u64,
+    /// What must be in it before it gives.
+    threshold: u64,
     filled: Instant,
 }
 
 impl Bucket {
     fn full(rate: u64, now: Instant) -> Self {
-        Self { rate, level: rate, filled: now }
+        Self { rate, level: rate, threshold: 0, filled: now }
     }
 
     fn take(&mut self, bytes: u64, now: Instant) -> bool {
@@ -176,11 +186,15 @@ impl Bucket {
             self.filled = now;
         }
         match self.level.checked_sub(bytes) {
-            Some(rest) => {
+            Some(rest) if self.level >= self.threshold => {
                 self.level = rest;
+                self.threshold = 0;
                 true
             }
-            None => false,
+            Some(_) | None => {
+                self.threshold = self.rate / 4;
+                false
+            }
         }
     }
 }
@@ -200,34 +214,60 @@ mod tests {
         }
     }
 
+    fn offer(state: &mut State, text: &str, now: Instant) {
+        state.offer(text.len(), now, || text.to_owned());
+    }
+
     #[test]
     fn what_is_said_too_fast_is_dropped_and_the_file_says_how_much() {
         let now = Instant::now();
-        let mut state = state(100, now);
-        let line = "0123456789".repeat(5);
+        let mut state = state(200, now);
+        let line = "x".repeat(100 - ENTRY_OVERHEAD);
         for _ in 0..4 {
-            state.offer(&line, now);
+            offer(&mut state, &line, now);
         }
         assert_eq!(String::from_utf8_lossy(&state.pending), line.repeat(2));
-        assert_eq!(state.dropped, Dropped { lines: 2, bytes: 100 });
+        assert_eq!(state.dropped, Dropped { lines: 2, bytes: 2 * line.len() as u64 });
 
-        state.offer("x", now + Duration::from_secs(1));
+        offer(&mut state, "y", now + Duration::from_secs(2));
         let pending = String::from_utf8_lossy(&state.pending).into_owned();
-        assert!(pending.ends_with("-- 2 lines (100 bytes) dropped --\nx"), "{pending}");
+        assert!(pending.ends_with("-- 2 lines (104 bytes) dropped --\ny"), "{pending}");
         assert_eq!(state.dropped, Dropped { lines: 0, bytes: 0 });
     }
 
     #[test]
     fn what_waits_for_a_slow_disk_is_bounded() {
         let now = Instant::now();
+        let limit = PENDING_BYTES - ENTRY_OVERHEAD;
+        let dropped = |length: usize| {
+            let mut state = state(u64::MAX / 2, now);
+            offer(&mut state, &"x".repeat(length), now);
+            state.dropped.lines
+        };
+        assert_eq!((dropped(limit), dropped(limit + 1)), (0, 1));
         let mut state = state(u64::MAX / 2, now);
-        let line = "x".repeat(PENDING_BYTES / 4);
-        for _ in 0..4 {
-            state.offer(&line, now);
+        for _ in 0..100_000 {
+            offer(&mut state, &"x".repeat(100), now);
         }
-        assert_eq!((state.pending.len(), state.dropped.lines), (PENDING_BYTES, 0));
-        state.offer("y", now);
-        assert_eq!((state.pending.len(), state.dropped.lines), (PENDING_BYTES, 1));
+        assert!(state.pending.len() <= PENDING_BYTES);
+        assert_eq!(
+            state.dropped.lines as usize + state.pending.len() / 100,
+            100_000,
+            "every line is written or counted"
+        );
+    }
+
+    #[test]
+    fn after_a_flood_whole_stretches_are_written_not_single_lines() {
+        let start = Instant::now();
+        let mut bucket = Bucket::full(1000, start);
+        let taken: Vec<bool> = (0..2000)
+            .map(|millisecond| bucket.take(10, start + Duration::from_millis(millisecond)))
+            .collect();
+        let stretches = taken.windows(2).filter(|pair| !pair[0] && pair[1]).count();
+        let bytes = taken.iter().filter(|taken| **taken).count() * 10;
+        assert!((4..=8).contains(&stretches), "{stretches} stretches in two seconds");
+        assert!((2500..=3000).contains(&bytes), "the reserve and two seconds' worth, {bytes} bytes");
     }
 
     #[test]

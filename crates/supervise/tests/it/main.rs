@@ -2,6 +2,7 @@
 //! own hosts to be killed.
 
 mod driver;
+mod driver_flood;
 mod driver_kit;
 mod driver_session;
 mod launch;
@@ -38,7 +39,8 @@ fn main() -> ExitCode {
         Some(_) | None => {}
     }
     let launching = [launch::trials(), launch_death::trials()];
-    let living = [state::trials(), state_laws::trials(), driver::trials(), driver_session::trials()];
+    let living =
+        [state::trials(), state_laws::trials(), driver::trials(), driver_session::trials(), driver_flood::trials()];
     let trials: Vec<Trial> = launching.into_iter().chain(living).flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
