@@ -30,7 +30,7 @@ use tokio::net::unix::pipe;
 pub use control::Control;
 pub use error::LaunchError;
 pub use exit::{Exit, Signal, Status, signal_name};
-pub use plan::{Channels, Plan, TREE_VARIABLE, TreeTag, Umask, Wiring};
+pub use plan::{Channels, NotATag, Plan, TREE_VARIABLE, TreeTag, Umask, Wiring};
 
 use crate::sandbox::Enforced;
 use crate::tree::{Identity, Pid};
@@ -67,6 +67,10 @@ impl Launcher {
     /// Another executable that calls [`intercept`], for hosts that cannot (an embedding in another language).
     pub fn at(executable: PathBuf) -> Self {
         Self { executable }
+    }
+
+    pub(crate) fn executable(&self) -> &std::path::Path {
+        &self.executable
     }
 
     /// Starts the program of `plan` in its box. When this returns `Ok` the program has been executed; every reason why

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +86,24 @@ impl TreeTag {
         Ok(Self(u128::from_le_bytes(bytes)))
     }
 }
+
+impl FromStr for TreeTag {
+    type Err = NotATag;
+
+    fn from_str(text: &str) -> Result<Self, NotATag> {
+        // `from_str_radix` would also take a sign and leave out zeros.
+        let shape = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !shape {
+            return Err(NotATag);
+        }
+        u128::from_str_radix(text, 16).map(Self).map_err(|_| NotATag)
+    }
+}
+
+/// A text that is not a [`TreeTag`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a tree tag is 32 hexadecimal digits")]
+pub struct NotATag;
 
 impl fmt::Display for TreeTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

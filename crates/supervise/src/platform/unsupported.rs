@@ -1,10 +1,12 @@
 //! Systems for which there is no launcher yet: everything compiles, and a launch says clearly that it cannot be done.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::launch::{Channels, Exit, LaunchError, Launched, Plan, Signal};
+use crate::launch::{Channels, Exit, LaunchError, Launched, Launcher, Plan, Signal, TreeTag};
+use crate::sandbox::Capabilities;
 use crate::tree::{Identity, Pid, Usage};
 
 /// Nobody can hold a grip here, because nothing can be launched.
@@ -38,7 +40,23 @@ pub(crate) async fn launch(
     _plan: Plan,
     _channels: Channels,
 ) -> Result<Launched, LaunchError> {
-    Err(LaunchError::Unsupported { reason: "the launcher needs Linux".to_owned() })
+    Err(unsupported())
+}
+
+pub(crate) async fn probe(_launcher: &Launcher) -> Result<Capabilities, LaunchError> {
+    Err(unsupported())
+}
+
+pub(crate) fn kill_individual(_identity: &Identity) -> bool {
+    false
+}
+
+pub(crate) fn kill_tagged(_tags: &HashSet<TreeTag>) -> Vec<(TreeTag, Identity)> {
+    Vec::new()
+}
+
+fn unsupported() -> LaunchError {
+    LaunchError::Unsupported { reason: "the launcher needs Linux".to_owned() }
 }
 
 pub(crate) fn identity(_pid: Pid) -> io::Result<Identity> {

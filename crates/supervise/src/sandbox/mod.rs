@@ -4,7 +4,9 @@
 //! the box and answers with [`Enforced`], layer by layer, so that nobody has to believe a configuration file.
 
 mod enforced;
+mod report;
 mod request;
 
 pub use enforced::{Contained, Enforced, Landlock, LandlockStatus, Layer};
+pub use report::{Capabilities, Capability, Cgroup, probe};
 pub use request::{Containment, Level, Limits, Network, Request};

@@ -279,7 +279,12 @@ async fn not_executable() {
 
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).expect("a mode");
     let error = refusal(program(&file)).await;
-    assert!(error.to_string().ends_with("it has no execute permission for this user"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .ends_with("no execute permission for this user; if it is a program, chmod +x helps"),
+        "{error}"
+    );
 
     let error = refusal(program(directory.path())).await;
     assert!(error.to_string().ends_with("it is a directory"), "{error}");

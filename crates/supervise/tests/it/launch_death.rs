@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use libtest_mimic::Trial;
 use outrigger_supervise::launch::{Channels, Launched, Launcher, Plan, Signal, Status};
+use outrigger_supervise::leftovers::Leftovers;
 use outrigger_supervise::sandbox::{Contained, Containment, Level};
 use outrigger_supervise::tree::Pid;
 
@@ -175,7 +176,7 @@ async fn dropped_launch() {
 
 /// As which user a host runs.
 #[derive(Clone, Copy, Debug)]
-enum Privilege {
+pub(crate) enum Privilege {
     AsWeAre,
     Nobody,
 }
@@ -185,7 +186,7 @@ async fn killed_host(privilege: Privilege) {
     let mut slowest = Duration::ZERO;
     for containment in BOTH {
         for round in 0..20_u64 {
-            let mut host = Host::start(place.path(), privilege, containment, round);
+            let mut host = Host::start(place.path(), privilege, containment, round, None);
             match round % 2 {
                 0 => {
                     host.hear("up");
@@ -206,28 +207,34 @@ async fn killed_host(privilege: Privilege) {
 }
 
 /// A host process of its own.
-struct Host {
-    child: Child,
-    mark: String,
+pub(crate) struct Host {
+    pub(crate) child: Child,
+    pub(crate) mark: String,
     stdout: BufReader<std::process::ChildStdout>,
 }
 
 impl Host {
-    fn start(place: &Path, privilege: Privilege, containment: Containment, round: u64) -> Self {
+    pub(crate) fn start(
+        place: &Path,
+        privilege: Privilege,
+        containment: Containment,
+        round: u64,
+        registry: Option<&Path>,
+    ) -> Self {
         let (name, value) =
             ("OUTRIGGER_TEST_MARK", format!("{}-{privilege:?}-{containment:?}-{round}", std::process::id()));
         let mut host = match privilege {
             Privilege::AsWeAre => command(&own_path()),
             Privilege::Nobody => as_nobody(place),
         };
-        host.args(["__host", "escape", &format!("{containment:?}")]).env(name, &value);
+        host.args(["__host", "escape", &format!("{containment:?}")]).args(registry).env(name, &value);
         let mut child =
             host.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a host");
         let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         Self { child, mark: format!("{name}={value}"), stdout }
     }
 
-    fn hear(&mut self, line: &str) {
+    pub(crate) fn hear(&mut self, line: &str) {
         let mut heard = String::new();
         while heard.trim_end() != line {
             heard.clear();
@@ -256,7 +263,7 @@ pub(crate) fn as_nobody(place: &Path) -> std::process::Command {
         std::fs::copy(own_path(), &copy).expect("a copy");
     }
     let mut host = command(Path::new("setpriv"));
-    host.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]).arg(copy);
+    host.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy);
     host
 }
 
@@ -314,6 +321,8 @@ pub(crate) fn host(args: &[String]) -> ExitCode {
         let env = vec![(mark.into(), std::env::var_os(mark).expect("a mark"))];
         let mut launched = launch(Plan { env, ..contained(&["escape"], containment) }).await;
         let _reader = hear(&mut launched, "ready").await;
+        let registry = args.get(2).map(|path| Leftovers::open(Path::new(path)).expect("a registry"));
+        let _note = registry.as_ref().map(|registry| registry.note(&launched).expect("a note"));
         writeln!(std::io::stdout(), "up").expect("stdout");
         launched.control.wait().await;
     });
@@ -323,11 +332,11 @@ pub(crate) fn host(args: &[String]) -> ExitCode {
 /// The child of stage A.
 fn keeper(launched: &Launched) -> Pid {
     let parent = format!(" {} ", launched.launcher.pid);
-    let children = tagged(launched.tag).into_iter().filter(|pid| {
+    let mut children = tagged(launched.tag).into_iter().filter(|pid| {
         std::fs::read_to_string(format!("/proc/{pid}/stat"))
             .is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest[2..].starts_with(&parent)))
     });
-    children.last().expect("a keeper")
+    children.next().expect("a keeper")
 }
 
 /// The letter for the state of a process.
@@ -336,7 +345,7 @@ fn state(pid: Pid) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-fn kill(pid: Pid, signal: rustix::process::Signal) {
+pub(crate) fn kill(pid: Pid, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(pid.get().cast_signed()).expect("a pid");
     rustix::process::kill_process(pid, signal).expect("a signal");
 }

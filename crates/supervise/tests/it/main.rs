@@ -8,7 +8,9 @@ mod driver_session;
 mod launch;
 mod launch_death;
 mod launch_kit;
+mod launch_leftovers;
 mod misbehave;
+mod sandbox;
 mod state;
 mod state_laws;
 mod state_script;
@@ -38,7 +40,7 @@ fn main() -> ExitCode {
         Some("__host") => return launch_death::host(&args[2..]),
         Some(_) | None => {}
     }
-    let launching = [launch::trials(), launch_death::trials()];
+    let launching = [launch::trials(), launch_death::trials(), launch_leftovers::trials(), sandbox::trials()];
     let living =
         [state::trials(), state_laws::trials(), driver::trials(), driver_session::trials(), driver_flood::trials()];
     let trials: Vec<Trial> = launching.into_iter().chain(living).flatten().collect();

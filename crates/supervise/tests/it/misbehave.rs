@@ -25,13 +25,18 @@ pub(crate) fn child(args: &[String]) -> ExitCode {
         "escaped" => escaped(),
         "stopped" => {
             // Stops a whole family: this process, and a child of it.
-            start(&["sleep"]);
+            abandon(&["sleep"]);
             say("ready");
             kill_self(rustix::process::Signal::STOP.as_raw());
         }
+        "try" => {
+            for attempt in &args[1..] {
+                attempt_and_tell(attempt);
+            }
+        }
         "bomb" => {
             for _ in 0..number(1) {
-                start(&["escaped"]);
+                abandon(&["escaped"]);
             }
             announce_and_sleep();
         }
@@ -99,7 +104,62 @@ fn escape() {
 
 fn escaped() {
     rustix::process::setsid().expect("a session of its own");
-    start(&["sleep"]);
+    abandon(&["sleep"]);
+}
+
+/// Tries one thing that a box may forbid (`verb:object`), and says what came of it.
+fn attempt_and_tell(attempt: &str) {
+    use rustix::net::{AddressFamily, SocketType, socket};
+    let (verb, object) = attempt.split_once(':').unwrap_or((attempt, ""));
+    let result: std::io::Result<()> = match verb {
+        "read" => std::fs::read(object).map(drop),
+        "list" => std::fs::read_dir(object).map(drop),
+        "write" => std::fs::write(object, "written"),
+        "mkdir" => std::fs::create_dir(object),
+        "execute" => run(object),
+        "connect" => std::net::TcpStream::connect(object).map(drop),
+        "udp" => std::net::UdpSocket::bind("127.0.0.1:0").and_then(|s| s.send_to(b"x", object).map(drop)),
+        "unix" => std::os::unix::net::UnixStream::connect(object).map(drop),
+        "unix-pair" => std::os::unix::net::UnixStream::pair().map(drop),
+        "netlink" => socket(AddressFamily::NETLINK, SocketType::RAW, None).map(drop).map_err(Into::into),
+        "signal" => {
+            let pid = rustix::process::Pid::from_raw(object.parse().expect("a pid")).expect("a pid");
+            rustix::process::test_kill_process(pid).map_err(Into::into)
+        }
+        "ptrace" => nix::sys::ptrace::traceme().map_err(Into::into),
+        "unshare" => nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUTS).map_err(Into::into),
+        "mount" => rustix::mount::mount("none", object, "tmpfs", rustix::mount::MountFlags::empty(), None)
+            .map_err(Into::into),
+        "chroot" => rustix::process::chroot(object).map_err(Into::into),
+        "thread" => std::thread::Builder::new().spawn(|| {}).map(|thread| thread.join().expect("a thread")),
+        "fork" => run("/bin/true"),
+        "files" => (0..object.parse().expect("a number"))
+            .map(|_| std::fs::File::open("/dev/null"))
+            .collect::<Result<Vec<_>, _>>()
+            .map(drop),
+        _ => Err(std::io::Error::other("unknown attempt")),
+    };
+    match result {
+        Ok(()) => say(&format!("{attempt} ok")),
+        Err(error) => {
+            say(&format!("{attempt} {}", error.raw_os_error().map_or(error.to_string(), errno_name)))
+        }
+    }
+}
+
+fn run(program: &str) -> std::io::Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "the misbehaving child starts processes behind our back")]
+    Command::new(program).stdout(Stdio::null()).status().map(drop)
+}
+
+fn errno_name(errno: i32) -> String {
+    format!("{:?}", nix::errno::Errno::from_raw(errno))
+}
+
+/// Starts a child and never waits for it.
+#[expect(clippy::zombie_processes, reason = "that is the misbehaviour")]
+fn abandon(args: &[&str]) {
+    start(args);
 }
 
 fn start(args: &[&str]) -> std::process::Child {

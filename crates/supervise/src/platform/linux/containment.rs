@@ -38,17 +38,18 @@ pub(super) enum Tried {
 /// Tries to make a pid namespace, in a process of its own, the first time anybody asks.
 pub(super) async fn try_once(executable: &Path) -> Result<Tried, LaunchError> {
     static TRIED: OnceCell<Tried> = OnceCell::const_new();
-    TRIED.get_or_try_init(|| try_now(executable)).await.cloned()
+    TRIED.get_or_try_init(|| try_now(executable, &Means::ALL)).await.cloned()
 }
 
-async fn try_now(executable: &Path) -> Result<Tried, LaunchError> {
+/// Tries these means, one after the other.
+pub(super) async fn try_now(executable: &Path, means: &[Means]) -> Result<Tried, LaunchError> {
     let pair = || UnixStream::pair().map_err(|error| super::system("making a socket pair", &error));
     // A socket and not a pipe, so that the end of the launcher is also the end of the file that tells about it.
     let (mut complaints, stderr) = pair()?;
     let (_lifeline, stdin) = pair()?;
     let started = factory::start(Start {
         executable: executable.to_owned(),
-        args: Role::Try.args(),
+        args: Role::Try(means.to_vec()).args(),
         tag: tag()?,
         stdin: stdin.into(),
         stderr: stderr.into(),

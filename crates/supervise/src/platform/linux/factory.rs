@@ -4,7 +4,7 @@
 //! be started from a pool thread. It also reaps, so that a tree whose owner is gone (a dropped future, a runtime that was
 //! shut down) leaves no zombie, and it kills what does not go by itself in time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -230,7 +230,7 @@ impl Floor {
             };
         if status != Status::Code(0) {
             // It did not end by itself, so perhaps it did not clean up.
-            sweep::by_tag(running.tag);
+            sweep::kill_tagged(&HashSet::from([running.tag]));
         }
         let _ = running.ended.send(status);
     }

@@ -1,6 +1,6 @@
 //! The launcher, the keeper and the layers of the box, on Linux.
 //!
-//! `host`, `factory` and `containment` run in the host; `stage`, `keeper`, `program`, `confine` and the layers
+//! `host`, `factory`, `containment` and `probe` run in the host; `stage`, `keeper`, `program`, `confine` and the layers
 //! (`namespaces`, `landlock`, `seccomp`, `rlimits`) in the launcher; `procfs`, `sweep` and `socket` in both.
 
 mod confine;
@@ -10,6 +10,7 @@ mod host;
 mod keeper;
 mod landlock;
 mod namespaces;
+mod probe;
 mod procfs;
 mod program;
 mod rlimits;
@@ -26,7 +27,9 @@ use std::sync::OnceLock;
 use rustix::process::{Resource, WaitIdStatus};
 
 pub(crate) use host::{Grip, launch};
+pub(crate) use probe::probe;
 pub(crate) use procfs::{identity, usage};
+pub(crate) use sweep::{kill_individual, kill_tagged};
 
 use crate::launch::{LaunchError, Status};
 use crate::tree::Pid;

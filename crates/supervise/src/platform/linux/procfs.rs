@@ -77,6 +77,11 @@ pub(crate) fn identity(pid: Pid) -> io::Result<Identity> {
     Ok(Identity { pid, start_time: entry.start_time, boot_id: boot_id()? })
 }
 
+/// Whether the process with this number exists and is not a zombie.
+pub(super) fn living(pid: Pid) -> bool {
+    read_entry(pid, &mut Vec::new()).is_ok_and(|entry| !entry.zombie)
+}
+
 /// The number under which the process behind a pidfd is known here, whatever namespace the pidfd came from.
 pub(super) fn pid_of(pidfd: &OwnedFd) -> io::Result<Pid> {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd()))?;

@@ -143,7 +143,9 @@ fn executable(path: &Path) -> Result<(), Unfit> {
         return Err(Unfit::Present("it is not a regular file".to_owned()));
     }
     rustix::fs::access(path, Access::EXEC_OK).map_err(|errno| match errno {
-        Errno::ACCESS => Unfit::Present("it has no execute permission for this user".to_owned()),
+        Errno::ACCESS => Unfit::Present(
+            "it has no execute permission for this user; if it is a program, chmod +x helps".to_owned(),
+        ),
         other => Unfit::Present(other.to_string()),
     })
 }

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use super::keeper::{self, Hold};
 use super::namespaces::{self, Means, Refused};
-use super::socket;
+use super::{probe, socket};
 use crate::launch::LaunchError;
 use crate::launch::message::{self, Report};
 use crate::sandbox::Layer;
@@ -26,22 +26,25 @@ pub(super) enum Role {
     Subreaper(String),
     /// Be the keeper: pid 1 of the new namespace.
     Keeper(Means),
-    /// Try whether a pid namespace can be made at all, answer by exit code and end.
-    Try,
+    /// Try whether a pid namespace can be made by one of these means, answer by exit code and end.
+    Try(Vec<Means>),
     /// The last step of trying.
     TryFurnish(Means),
+    /// Be a program in a strict box, and answer by exit code which walls are there.
+    TryWalls,
 }
 
 impl Role {
     pub(super) fn args(&self) -> Vec<OsString> {
-        let words: &[&str] = match self {
-            Self::Namespace(means) => &["namespace", means.word()],
-            Self::Subreaper(reason) => &["subreaper", reason],
-            Self::Keeper(means) => &["keeper", means.word()],
-            Self::Try => &["try"],
-            Self::TryFurnish(means) => &["try-furnish", means.word()],
+        let words: Vec<&str> = match self {
+            Self::Namespace(means) => vec!["namespace", means.word()],
+            Self::Subreaper(reason) => vec!["subreaper", reason],
+            Self::Keeper(means) => vec!["keeper", means.word()],
+            Self::Try(means) => ["try"].into_iter().chain(means.iter().map(|means| means.word())).collect(),
+            Self::TryFurnish(means) => vec!["try-furnish", means.word()],
+            Self::TryWalls => vec!["try-walls"],
         };
-        words.iter().map(OsString::from).collect()
+        words.into_iter().map(OsString::from).collect()
     }
 
     fn from_args(args: &[String]) -> Option<Self> {
@@ -49,8 +52,11 @@ impl Role {
             [word, means] if word == "namespace" => Means::from_word(means).map(Self::Namespace),
             [word, reason] if word == "subreaper" => Some(Self::Subreaper(reason.clone())),
             [word, means] if word == "keeper" => Means::from_word(means).map(Self::Keeper),
-            [word] if word == "try" => Some(Self::Try),
+            [word, means @ ..] if word == "try" => {
+                means.iter().map(|means| Means::from_word(means)).collect::<Option<_>>().map(Self::Try)
+            }
             [word, means] if word == "try-furnish" => Means::from_word(means).map(Self::TryFurnish),
+            [word] if word == "try-walls" => Some(Self::TryWalls),
             _ => None,
         }
     }
@@ -72,11 +78,12 @@ pub(super) fn run(args: &[String]) -> ExitCode {
         Some(Role::Namespace(means)) => namespace(means),
         Some(Role::Subreaper(reason)) => subreaper(reason),
         Some(Role::Keeper(means)) => keeper(means),
-        Some(Role::Try) => try_namespace(),
+        Some(Role::Try(means)) => try_namespace(&means),
         Some(Role::TryFurnish(means)) => {
             complain_if_missing(&namespaces::furnish(means));
             ExitCode::SUCCESS
         }
+        Some(Role::TryWalls) => ExitCode::from(probe::walls_seen_from_inside()),
         None => {
             complain("not a launcher command line");
             ExitCode::from(64)
@@ -157,10 +164,10 @@ fn tie_to_parent() -> Result<(), ExitCode> {
     if orphaned() { Err(ExitCode::FAILURE) } else { Ok(()) }
 }
 
-fn try_namespace() -> ExitCode {
+fn try_namespace(means: &[Means]) -> ExitCode {
     detach();
     let mut reasons = Vec::new();
-    for means in Means::ALL {
+    for means in means.iter().copied() {
         match namespaces::enter(means) {
             Ok(()) => {
                 return match again(&Role::TryFurnish(means)).spawn().and_then(|mut child| child.wait()) {

@@ -42,24 +42,25 @@ pub(super) fn count() -> io::Result<u32> {
     Ok(u32::try_from(living).unwrap_or(u32::MAX))
 }
 
-/// Kills every process whose environment carries `tag`, until a pass finds none or a second is over.
-/// Returns those that were killed.
-pub(super) fn by_tag(tag: TreeTag) -> Vec<Identity> {
+/// Kills every process whose environment carries one of the tags, until a pass finds none or a second is over. Returns
+/// those that were killed. This process itself is never one of them.
+pub(crate) fn kill_tagged(tags: &HashSet<TreeTag>) -> Vec<(TreeTag, Identity)> {
     let deadline = Instant::now() + Duration::from_secs(1);
-    let mut killed: Vec<Identity> = Vec::new();
+    let me = Pid::new(std::process::id());
+    let mut killed: Vec<(TreeTag, Identity)> = Vec::new();
     loop {
         let mut found = false;
         for entry in procfs::scan().unwrap_or_default() {
-            if entry.zombie || !carries(entry.pid, tag) {
+            let Some(tag) = tag_of(entry).filter(|tag| tags.contains(tag) && entry.pid != me) else {
                 continue;
-            }
+            };
             found = true;
             if let Ok(identity) = procfs::identity(entry.pid)
                 && identity.start_time == entry.start_time
-                && kill(&identity)
-                && !killed.contains(&identity)
+                && kill_individual(&identity)
+                && !killed.contains(&(tag, identity.clone()))
             {
-                killed.push(identity);
+                killed.push((tag, identity));
             }
         }
         if !found || Instant::now() > deadline {
@@ -71,18 +72,28 @@ pub(super) fn by_tag(tag: TreeTag) -> Vec<Identity> {
 }
 
 /// Kills this very process, if it still exists: a pidfd is opened first and the identity compared afterwards, so that a
-/// recycled number is never hit. Whether a signal was sent.
-pub(crate) fn kill(identity: &Identity) -> bool {
+/// recycled number is never hit. Whether somebody living was hit.
+pub(crate) fn kill_individual(identity: &Identity) -> bool {
     let Ok(pid) = super::raw(identity.pid) else { return false };
     let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { return false };
-    identity.exists() && rustix::process::pidfd_send_signal(&pidfd, Signal::KILL).is_ok()
+    if !identity.exists() {
+        return false;
+    }
+    // A dead process that nobody has reaped takes signals without complaint.
+    let living = procfs::living(identity.pid);
+    rustix::process::pidfd_send_signal(&pidfd, Signal::KILL).is_ok() && living
 }
 
-/// Whether the process started with this tag in its environment. False as well when we may not look.
-pub(crate) fn carries(pid: Pid, tag: TreeTag) -> bool {
-    let wanted = format!("{TREE_VARIABLE}={tag}");
-    fs::read(format!("/proc/{pid}/environ"))
-        .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
+/// The tag the process was started with. None as well when we may not look.
+fn tag_of(entry: Entry) -> Option<TreeTag> {
+    if entry.zombie {
+        return None;
+    }
+    let environment = fs::read(format!("/proc/{}/environ", entry.pid)).ok()?;
+    let prefix = [TREE_VARIABLE.as_bytes(), b"="].concat();
+    let value =
+        environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(prefix.as_slice()))?;
+    std::str::from_utf8(value).ok()?.parse().ok()
 }
 
 fn kill_entry(entry: Entry) {
