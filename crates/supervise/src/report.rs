@@ -51,7 +51,7 @@ impl fmt::Display for Report {
         let Self { name, incarnation, .. } = self;
         writeln!(f, "`{name}` {incarnation} {}", Headline(self))?;
         if let Some(detail) = &self.detail {
-            writeln!(f, "  why: {detail}")?;
+            writeln!(f, "  why: {}", Plain(detail))?;
         }
         if let Some(pid) = self.pid {
             writeln!(f, "  ran: {} as process {pid}", Span(self.runtime))?;
@@ -73,21 +73,32 @@ fn write_lines(f: &mut fmt::Formatter<'_>, stream: &str, lines: &[LogLine]) -> f
     }
     writeln!(f, "  last lines on {stream}:")?;
     for LogLine { text, cut_bytes } in lines {
-        // The text comes from a stranger: no escape sequence of it may reach a terminal.
-        write!(f, "    | ")?;
-        for character in text.chars() {
-            if character.is_control() && character != '\t' {
-                write!(f, "{}", character.escape_default())?;
-            } else {
-                write!(f, "{character}")?;
-            }
-        }
         match cut_bytes {
-            0 => writeln!(f)?,
-            cut => writeln!(f, " … ({cut} more bytes)")?,
+            0 => writeln!(f, "    | {}", Plain(text))?,
+            cut => writeln!(f, "    | {} … ({cut} more bytes)", Plain(text))?,
         }
     }
     Ok(())
+}
+
+/// Text of a stranger: nothing in it may move the cursor, change colours or turn the reading direction.
+struct Plain<'a>(&'a str);
+
+impl fmt::Display for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.chars() {
+            match character {
+                '\t' => write!(f, "\t")?,
+                '\n' => write!(f, "\n       ")?,
+                '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                    write!(f, "{}", character.escape_unicode())?
+                }
+                control if control.is_control() => write!(f, "{}", control.escape_default())?,
+                other => write!(f, "{other}")?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The first line after the name: what happened, in the past tense.
@@ -143,14 +154,14 @@ pub(crate) struct Span(pub(crate) Duration);
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Rounded first, so that 59.96 s becomes neither "60.0 s" nor "0 min 59 s".
         let millis = self.0.as_millis();
-        // Rounded first, so that 59.96 s does not become "60.0 s".
-        let tenths = (millis + 50) / 100;
-        match millis {
-            0..1000 => write!(f, "{millis} ms"),
+        let (tenths, seconds) = ((millis + 50) / 100, (millis + 500) / 1000);
+        match seconds {
+            _ if millis < 1000 => write!(f, "{millis} ms"),
             _ if tenths < 600 => write!(f, "{}.{} s", tenths / 10, tenths % 10),
-            _ if millis < 3_600_000 => write!(f, "{} min {} s", millis / 60_000, millis / 1000 % 60),
-            _ => write!(f, "{} h {} min", millis / 3_600_000, millis / 60_000 % 60),
+            0..3600 => write!(f, "{} min {} s", seconds / 60, seconds % 60),
+            3600.. => write!(f, "{} h {} min", seconds / 3600, seconds / 60 % 60),
         }
     }
 }
@@ -222,4 +233,116 @@ impl Serialize for Report {
 
 fn whole_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crash() -> Report {
+        let line = |text: &str, cut_bytes| LogLine { text: text.into(), cut_bytes };
+        Report {
+            name: "indexer".into(),
+            incarnation: Incarnation(3),
+            pid: Some(Pid::new(4711)),
+            died_in: Phase::Ready,
+            cause: Cause::Crash,
+            status: Some(Status::Signal(11)),
+            launch_error: None,
+            detail: None,
+            runtime: Duration::from_millis(250_400),
+            stderr: vec![line("loading \u{1b}[31mmodel\u{1b}[0m", 0), line("{\"huge\":\"", 104_857)],
+            stdout: Vec::new(),
+            leftovers: 2,
+            cpu: Duration::from_millis(1234),
+            max_rss_bytes: 52_428_800,
+            next: Next::Restart { after: Duration::from_millis(1187), attempt: 2 },
+        }
+    }
+
+    #[test]
+    fn a_crash_is_told_in_a_few_short_lines() {
+        insta::assert_snapshot!(crash(), @r#"
+        `indexer` #3 crashed with signal 11 (SIGSEGV)
+          ran: 4 min 10 s as process 4711
+          left behind: 2 processes, killed
+          last lines on stderr:
+            | loading \u{1b}[31mmodel\u{1b}[0m
+            | {"huge":" … (104857 more bytes)
+          next: restart in 1.2 s (attempt 2)
+        "#);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_told_in_three_lines() {
+        let report = Report {
+            incarnation: Incarnation(1),
+            pid: None,
+            died_in: Phase::Starting,
+            cause: Cause::SpawnFailed,
+            status: None,
+            launch_error: Some("program_not_found"),
+            detail: Some("program `indexr` was not found; looked in /usr/bin".into()),
+            runtime: Duration::ZERO,
+            stderr: Vec::new(),
+            leftovers: 0,
+            next: Next::Final(Final::Failed(Cause::SpawnFailed)),
+            ..crash()
+        };
+        insta::assert_snapshot!(report, @"
+        `indexer` #1 could not be started
+          why: program `indexr` was not found; looked in /usr/bin
+          next: gave up, because trying again cannot help
+        ");
+    }
+
+    #[test]
+    fn every_cause_and_every_future_has_its_sentence() {
+        let futures = [
+            Next::Restart { after: Duration::from_millis(500), attempt: 1 },
+            Next::Respawn,
+            Next::Final(Final::Requested),
+            Next::Final(Final::Voluntary),
+            Next::Final(Final::NotRestarted(Cause::Crash)),
+            Next::Final(Final::Failed(Cause::Sandbox)),
+            Next::Final(Final::AttemptsExhausted(Cause::Crash)),
+            Next::Final(Final::CrashLoop(Cause::Crash)),
+            Next::Final(Final::SlowCrash(Cause::Crash)),
+        ];
+        let causes = Cause::ALL.map(|cause| format!("{cause}: {}", Headline(&Report { cause, ..crash() })));
+        let futures = futures.map(|next| format!("next: {}", NextText(&Report { next, ..crash() })));
+        insta::assert_snapshot!(causes.into_iter().chain(futures).collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
+    fn programs_get_stable_names_and_codes() {
+        insta::assert_json_snapshot!(crash());
+        let last = Report {
+            status: Some(Status::Code(3)),
+            next: Next::Final(Final::CrashLoop(Cause::Crash)),
+            ..crash()
+        };
+        let json = serde_json::to_value(&last).unwrap();
+        assert_eq!((&json["code"], &json["signal"]), (&3.into(), &serde_json::Value::Null));
+        assert_eq!(
+            json["next"],
+            serde_json::json!({"kind": "final", "reason": "crash_loop", "clean": false})
+        );
+    }
+
+    #[test]
+    fn spans_are_rounded_for_people() {
+        let span = |millis| Span(Duration::from_millis(millis)).to_string();
+        assert_eq!([span(0), span(999), span(1000), span(1187)], ["0 ms", "999 ms", "1.0 s", "1.2 s"]);
+        assert_eq!([span(59_949), span(59_950), span(60_000)], ["59.9 s", "1 min 0 s", "1 min 0 s"]);
+        assert_eq!(
+            [span(3_599_499), span(3_599_500), span(7_500_000)],
+            ["59 min 59 s", "1 h 0 min", "2 h 5 min"]
+        );
+    }
+
+    #[test]
+    fn text_of_a_stranger_cannot_play_tricks_on_a_terminal() {
+        assert_eq!(Plain("a\u{7}\u{202e}b\tc\r").to_string(), "a\\u{7}\\u{202e}b\tc\\r");
+    }
 }
