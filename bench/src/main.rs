@@ -1,3 +1,86 @@
-//! Placeholder.
+//! `cargo run --release -p outrigger-bench -- [FILTER] [--json] [--check]`: every number we promise, in one table.
+//!
+//! # Theory of operation
+//!
+//! A bench is a file here and a line in [`BENCHES`]. It returns rows; a row is our time, the times of its baselines
+//! measured in the same run, in turns, and the goal that the ratio must keep. Machines are noisy, so only ratios are
+//! promised, and medians are compared.
 
-fn main() {}
+mod lines;
+mod measure;
+mod peer;
+mod table;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::table::Row;
+
+type Bench = fn() -> Result<Vec<Row>>;
+
+/// Every bench, by the name that a filter matches. A new one is a file beside this and a line here.
+const BENCHES: &[(&str, Bench)] = &[("lines", lines::bench), ("peer", peer::bench)];
+
+fn main() -> Result<ExitCode> {
+    let arguments = Arguments::parse(std::env::args().skip(1))?;
+    let mut rows = Vec::new();
+    for (name, bench) in BENCHES {
+        if arguments.filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())) {
+            rows.extend(bench()?);
+        }
+    }
+    if rows.is_empty() {
+        bail!("no bench matches the filter");
+    }
+    let text = match arguments.format {
+        Format::Table => table::render(&rows),
+        Format::Json => table::render_json(&rows)?,
+    };
+    #[expect(
+        clippy::print_stdout,
+        reason = "a bench is a program for people and scripts: the table is its output"
+    )]
+    {
+        print!("{text}");
+    }
+    let missed = rows.iter().any(|row| !row.is_met());
+    Ok(match arguments.verdict {
+        Verdict::FailWhenMissed if missed => ExitCode::FAILURE,
+        Verdict::FailWhenMissed | Verdict::OnlyShow => ExitCode::SUCCESS,
+    })
+}
+
+struct Arguments {
+    filter: Option<String>,
+    format: Format,
+    verdict: Verdict,
+}
+
+enum Format {
+    Table,
+    Json,
+}
+
+enum Verdict {
+    OnlyShow,
+    FailWhenMissed,
+}
+
+impl Arguments {
+    fn parse(words: impl Iterator<Item = String>) -> Result<Self> {
+        let mut arguments = Self { filter: None, format: Format::Table, verdict: Verdict::OnlyShow };
+        for word in words {
+            match word.as_str() {
+                "--json" => arguments.format = Format::Json,
+                "--check" => arguments.verdict = Verdict::FailWhenMissed,
+                flag if flag.starts_with('-') => {
+                    bail!("unknown flag {flag}; usage: [FILTER] [--json] [--check]")
+                }
+                filter if arguments.filter.is_none() => arguments.filter = Some(filter.to_owned()),
+                extra => bail!("one filter at most, but got {extra} too"),
+            }
+        }
+        Ok(arguments)
+    }
+}

@@ -6,8 +6,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::decode::{Found, Frame, FrameDecoder, FrameError, FrameLimit};
 
-/// How much is asked of the stream at once.
-const CHUNK: usize = 32 * 1024;
+/// How much is asked of the stream at once: what a pipe holds on Linux.
+const CHUNK: usize = 64 * 1024;
 
 /// Why the next frame could not be read.
 #[derive(Debug, thiserror::Error)]

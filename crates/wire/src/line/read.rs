@@ -9,8 +9,8 @@ use super::policy::{LineLimit, LinePolicy};
 use super::split::{Found, LineError, Splitter};
 use crate::tape::{Direction, Tape};
 
-/// How much is asked of the stream at once.
-const CHUNK: usize = 32 * 1024;
+/// How much is asked of the stream at once: what a pipe holds on Linux.
+const CHUNK: usize = 64 * 1024;
 
 /// Why the next line could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use super::policy::{Blank, Bom, CarriageReturn, Fault, LastLine, LineLimit, Line
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// A buffer that grew beyond this for one long line is given back before the next.
-const KEEP_CAPACITY: usize = 64 * 1024;
+const KEEP_CAPACITY: usize = 256 * 1024;
 
 /// Turns bytes into lines. It does no I/O: push what arrived with [`Splitter::decode`], say [`Splitter::finish`] at the end.
 ///
@@ -84,6 +84,7 @@ impl Splitter {
     ///
     /// # Errors
     /// Whatever the policy calls fatal; the splitter is of no further use.
+    #[inline]
     pub fn decode<'a>(&'a mut self, input: &'a [u8]) -> Result<Decoded<'a>, LineError> {
         let step = self.step(input)?;
         let item = match step.found {
@@ -125,7 +126,14 @@ impl Splitter {
     }
 
     /// Finds the next raw line or report; its content is not judged yet.
+    #[inline(always)]
     pub(super) fn step(&mut self, input: &[u8]) -> Result<Step, LineError> {
+        // Nearly every line begins and ends in one push; that path is worth inlining, the others are not.
+        if let State::Between = self.state { self.between(input) } else { self.step_inside(input) }
+    }
+
+    #[inline(never)]
+    fn step_inside(&mut self, input: &[u8]) -> Result<Step, LineError> {
         match &self.state {
             State::Between => self.between(input),
             State::Lent => {
@@ -153,6 +161,7 @@ impl Splitter {
     }
 
     /// Judges the content of what a step found and lends it out. A separate step, so that adapters can loop.
+    #[inline(always)]
     pub(super) fn lend<'a>(&'a mut self, found: Found, input: &'a [u8]) -> Result<Item<'a>, LineError> {
         let Self { policy, state, held, .. } = self;
         let bytes = match found.place {
@@ -184,7 +193,7 @@ impl Splitter {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn between(&mut self, input: &[u8]) -> Result<Step, LineError> {
         let LineLimit { before_newline, at_end } = self.policy.limit;
         let window = &input[..input.len().min(at_end.saturating_add(1))];
@@ -265,8 +274,9 @@ impl Splitter {
             Found { place: Place::Held, start: 0, end, ending, dropped: self.seen, kind: Kind::TooLong };
         let found = match self.policy.overlong {
             Overlong::Cut => {
-                let cut = Found { dropped: self.seen - end as u64, kind: Kind::Line, ..whole };
-                if self.stream_start { mark(self.policy.bom, cut, &self.held) } else { cut }
+                let (start, kind) =
+                    if self.stream_start { mark(self.policy.bom, &self.held) } else { (0, Kind::Line) };
+                Found { start, dropped: self.seen - end as u64, kind, ..whole }
             }
             Overlong::Fatal | Overlong::Skip(_) => whole,
         };
@@ -299,23 +309,26 @@ impl Splitter {
     }
 
     /// Trims a complete raw line as the policy says. `None` is a blank line that nobody wants.
-    #[inline]
+    #[inline(always)]
     fn line(&mut self, place: Place, raw: &[u8], ending: Ending) -> Option<Found> {
-        let mut found = Found { place, start: 0, end: raw.len(), ending, dropped: 0, kind: Kind::Line };
-        if self.policy.carriage_return == CarriageReturn::Strip && raw.last() == Some(&b'\r') {
-            found.end -= 1;
-        }
-        if std::mem::take(&mut self.stream_start) {
-            found = mark(self.policy.bom, found, raw);
-        }
-        if self.policy.blank == Blank::Skip && is_blank(&raw[found.start..found.end]) {
-            None
+        let raw = match raw {
+            [line @ .., b'\r'] if self.policy.carriage_return == CarriageReturn::Strip => line,
+            line => line,
+        };
+        let (start, kind) = if self.stream_start {
+            self.stream_start = false;
+            mark(self.policy.bom, raw)
         } else {
-            Some(found)
+            (0, Kind::Line)
+        };
+        if self.policy.blank == Blank::Skip && is_blank(&raw[start..]) {
+            return None;
         }
+        Some(Found { place, start, end: raw.len(), ending, dropped: 0, kind })
     }
 
     /// Appends, growing by doubling but never past the limit, so that the limit bounds the memory and not just the data.
+    #[inline(never)]
     fn hold(&mut self, bytes: &[u8]) {
         let needed = self.held.len() + bytes.len();
         if needed > self.held.capacity() {
@@ -339,17 +352,15 @@ impl Splitter {
     }
 }
 
-/// Looks for a byte order mark in the first line of the stream.
+/// Looks for a byte order mark in the first line of the stream: where the line starts, and what to make of it.
 #[cold]
-fn mark(bom: Bom, found: Found, raw: &[u8]) -> Found {
-    if !raw[found.start..found.end].starts_with(BOM) {
-        return found;
-    }
+fn mark(bom: Bom, line: &[u8]) -> (usize, Kind) {
     match bom {
-        Bom::Pass => found,
-        Bom::Strip => Found { start: found.start + BOM.len(), ..found },
-        Bom::Report => Found { kind: Kind::Marked(Fault::Report), ..found },
-        Bom::Fatal => Found { kind: Kind::Marked(Fault::Fatal), ..found },
+        _ if !line.starts_with(BOM) => (0, Kind::Line),
+        Bom::Pass => (0, Kind::Line),
+        Bom::Strip => (BOM.len(), Kind::Line),
+        Bom::Report => (0, Kind::Marked(Fault::Report)),
+        Bom::Fatal => (0, Kind::Marked(Fault::Fatal)),
     }
 }
 

@@ -32,7 +32,8 @@ pub enum Duplicates {
     LastWins,
     /// Refused among the members of the envelope, where two readers could disagree about what is called.
     RefuseInEnvelope,
-    /// Refused in every object of the message. Every string is decoded for this, so lone surrogates are refused too.
+    /// Refused in every object of the message. Everything is decoded for this, so lone surrogates and numbers beyond a
+    /// double are refused too.
     RefuseEverywhere,
 }
 

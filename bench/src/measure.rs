@@ -1,0 +1,27 @@
+//! Measuring: contestants run in turns within each round, so that a noisy moment hits all of them, and medians count.
+
+use std::time::{Duration, Instant};
+
+/// Times each contestant once per round, in turns, and returns the median of each, in the order given. An odd number of
+/// rounds makes the median one of them.
+pub(crate) fn medians<E, const N: usize>(
+    rounds: usize,
+    mut contestants: [&mut dyn FnMut() -> Result<(), E>; N],
+) -> Result<[Duration; N], E> {
+    let mut times: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::with_capacity(rounds));
+    // The first round warms caches and the branch predictor, and is not counted.
+    for round in 0..=rounds {
+        for (contestant, times) in contestants.iter_mut().zip(&mut times) {
+            let start = Instant::now();
+            contestant()?;
+            let elapsed = start.elapsed();
+            if round > 0 {
+                times.push(elapsed);
+            }
+        }
+    }
+    Ok(times.map(|mut times| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    }))
+}
