@@ -71,11 +71,11 @@ impl Peer {
     /// Starts a conversation. Must be called within a tokio runtime.
     pub fn start(wiring: Wiring, handler: Arc<dyn Handler>, config: PeerConfig) -> Self {
         let Wiring { input, output, tape } = wiring;
-        let shared = Arc::new(Shared::new(config, handler, tape));
+        let shared = Arc::new(Shared::new(config, handler, tape, write::Pen::new(output)));
         let owner = Arc::new(Owner { shared: Arc::clone(&shared) });
         tokio::spawn(drive::drive(Arc::clone(&shared), Arc::downgrade(&owner), input));
         tokio::spawn(drive::listen(Arc::clone(&shared), Arc::downgrade(&owner)));
-        tokio::spawn(write::write(shared, output));
+        tokio::spawn(write::write(shared));
         Self { owner }
     }
 
@@ -226,8 +226,14 @@ impl Peer {
         }
         state.outbox.push_paid(Lane::Action, line, cost);
         let is_next = deadline.is_some_and(|(at, _)| state.calls.next_deadline() == Some(at));
+        let is_alone = state.calls.len() == 1;
         drop(state);
-        shared.wake_writer.notify_one();
+        // A call that is alone gains by being written at once; many gain by being written together.
+        if is_alone {
+            shared.write_now();
+        } else {
+            shared.wake_writer.notify_one();
+        }
         if is_next {
             shared.wake_driver.notify_one();
         }

@@ -12,6 +12,7 @@ use super::desk::{Desk, Ticket};
 use super::end::End;
 use super::handler::{Complaint, Handler, Outcome, Reaction};
 use super::outbox::Outbox;
+use super::write::Pen;
 use crate::rpc::{self, ErrorObject, Id};
 use crate::tape::Tape;
 
@@ -49,6 +50,7 @@ pub(super) struct Shared {
     pub(super) handler: Arc<dyn Handler>,
     pub(super) tape: Option<Tape>,
     state: Mutex<State>,
+    pub(super) pen: Mutex<Pen>,
     /// Room in the outbox, in bytes; senders pay, the writer refunds.
     pub(super) room: Semaphore,
     /// Places for own calls.
@@ -86,7 +88,7 @@ pub(super) enum Phase {
 }
 
 impl Shared {
-    pub(super) fn new(config: PeerConfig, handler: Arc<dyn Handler>, tape: Option<Tape>) -> Self {
+    pub(super) fn new(config: PeerConfig, handler: Arc<dyn Handler>, tape: Option<Tape>, pen: Pen) -> Self {
         let state = State {
             phase: Phase::Open,
             calls: Calls::new(),
@@ -102,6 +104,7 @@ impl Shared {
             handler,
             tape,
             state: Mutex::new(state),
+            pen: Mutex::new(pen),
             room: Semaphore::new(config.outbox.bytes.clamp(1, Semaphore::MAX_PERMITS)),
             places: Semaphore::new(config.max_calls.clamp(1, Semaphore::MAX_PERMITS)),
             wake_driver: Notify::new(),
@@ -135,8 +138,15 @@ impl Shared {
             state.outbox.push_reply(line);
         }
         let driver_waits = state.paused || state.desk.waiting() > 0;
+        // In a drain the writer must have the last word, because it is the writer who sees that all is done.
+        let is_alone = state.desk.is_idle() && matches!(state.phase, Phase::Open);
         drop(state);
-        self.wake_writer.notify_one();
+        // An answer that is alone gains by being written at once; many gain by being written together.
+        if is_alone {
+            self.write_now();
+        } else {
+            self.wake_writer.notify_one();
+        }
         if driver_waits {
             self.wake_driver.notify_one();
         }

@@ -1,10 +1,14 @@
 //! The writer: writes what waits in the outbox, many lines at a time, and notices when the other side stops reading.
+//!
+//! A line that is alone is written at once by whoever sends it, because waking another task takes longer than the write;
+//! what does not fit into the pipe then is left to the writer.
 
 use std::io;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
 
-use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::watch;
+use tokio::io::AsyncWrite;
 use tokio::time::timeout;
 
 use super::end::End;
@@ -15,22 +19,27 @@ use crate::tape::Direction;
 /// How many bytes are written at once, if that many wait. Larger writes would let answers wait behind events.
 const COALESCE: usize = 64 * 1024;
 
-pub(super) async fn write(shared: Arc<Shared>, output: Box<dyn AsyncWrite + Send + Unpin>) {
+/// The output, and what has been taken from the outbox but is not written yet.
+pub(super) struct Pen {
+    output: Box<dyn AsyncWrite + Send + Unpin>,
+    taken: Vec<u8>,
+    written: usize,
+}
+
+pub(super) async fn write(shared: Arc<Shared>) {
     let _end = EndOnDrop(Arc::clone(&shared));
-    let mut pen = Pen { ended: shared.watch_end(), shared: &shared, output };
-    let mut buffer = Vec::new();
+    let _hang_up = HangUp(&shared);
+    let mut ended = shared.watch_end();
     loop {
-        buffer.clear();
-        buffer.shrink_to(2 * COALESCE);
-        match next(&shared, &mut buffer) {
-            Next::Write => {
-                if let Err(end) = pen.put(&buffer).await {
-                    return shared.finish(end);
-                }
+        let next = next(&shared, &mut pen(&shared));
+        match next {
+            Next::Write => {}
+            Next::Wait => {
+                shared.wake_writer.notified().await;
+                continue;
             }
-            Next::Wait => shared.wake_writer.notified().await,
             Next::SayGoodbye(end) => {
-                let end = match pen.say_goodbye(&end).await {
+                let end = match say_goodbye(&shared, &end).await {
                     Ok(()) => end,
                     // The other side is gone already, which is no news at the end of a conversation.
                     Err(End::Write { .. }) => end,
@@ -40,6 +49,43 @@ pub(super) async fn write(shared: Arc<Shared>, output: Box<dyn AsyncWrite + Send
             }
             Next::Stop => return,
         }
+        let put = tokio::select! {
+            biased;
+            _ = ended.wait_for(Option::is_some) => return,
+            put = put(&shared) => put,
+        };
+        if let Err(end) = put {
+            return shared.finish(end);
+        }
+    }
+}
+
+impl Shared {
+    /// Writes what was just sent, if nobody else is writing and the pipe takes it; otherwise wakes the writer.
+    pub(super) fn write_now(&self) {
+        let done = match self.pen.try_lock() {
+            Ok(mut pen) if pen.is_empty() => {
+                // A waker that does nothing is enough: what is left over makes the writer ask again with its own.
+                let mut context = Context::from_waker(Waker::noop());
+                matches!(next(self, &mut pen), Next::Write)
+                    && matches!(pen.poll_write(&mut context), Poll::Ready(Ok(())))
+                    && pen.is_empty()
+                    && matches!(pen.poll_flush(&mut context), Poll::Ready(Ok(())))
+            }
+            Ok(_) | Err(_) => false,
+        };
+        if !done {
+            self.wake_writer.notify_one();
+        }
+    }
+}
+
+/// Closes the output when the conversation is over, even if somebody still holds a handle to it.
+struct HangUp<'a>(&'a Shared);
+
+impl Drop for HangUp<'_> {
+    fn drop(&mut self) {
+        pen(self.0).output = Box::new(tokio::io::sink());
     }
 }
 
@@ -51,12 +97,16 @@ enum Next {
 }
 
 /// Takes what is to be written next, and lets those go on who waited for the room.
-fn next(shared: &Shared, buffer: &mut Vec<u8>) -> Next {
+fn next(shared: &Shared, pen: &mut Pen) -> Next {
+    if !pen.is_empty() {
+        return Next::Write;
+    }
+    pen.renew();
     let mut state = shared.state();
     if let Phase::Ended(_) = state.phase {
         return Next::Stop;
     }
-    let taken = state.outbox.take(buffer, COALESCE, |line| {
+    let taken = state.outbox.take(&mut pen.taken, COALESCE, |line| {
         if let Some(tape) = &shared.tape {
             tape.line(Direction::Out, line);
         }
@@ -64,7 +114,7 @@ fn next(shared: &Shared, buffer: &mut Vec<u8>) -> Next {
     state.counts.lines_out += taken.lines;
     let driver_waits = state.paused || state.desk.waiting() > 0;
     let next = match &state.phase {
-        _ if !buffer.is_empty() => Next::Write,
+        _ if !pen.is_empty() => Next::Write,
         Phase::Draining(end) if state.is_drained() => Next::SayGoodbye(end.clone()),
         Phase::Open | Phase::Draining(_) | Phase::Ended(_) => Next::Wait,
     };
@@ -78,59 +128,82 @@ fn next(shared: &Shared, buffer: &mut Vec<u8>) -> Next {
     next
 }
 
-struct Pen<'a> {
-    shared: &'a Shared,
-    output: Box<dyn AsyncWrite + Send + Unpin>,
-    ended: watch::Receiver<Option<End>>,
+/// Writes everything that was taken. As long as the other side reads something now and then, it may take its time.
+async fn put(shared: &Shared) -> Result<(), End> {
+    while !pen(shared).is_empty() {
+        patiently(shared, |pen, context| pen.poll_write(context)).await?;
+    }
+    patiently(shared, |pen, context| pen.poll_flush(context)).await
 }
 
-impl Pen<'_> {
-    /// Writes everything. As long as the other side reads something now and then, it may take its time.
-    async fn put(&mut self, bytes: &[u8]) -> Result<(), End> {
-        let stall = self.shared.config.write_stall;
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let progress = tokio::select! {
-                biased;
-                _ = self.ended.wait_for(Option::is_some) => return Ok(()),
-                progress = timeout(stall, self.output.write(rest)) => progress,
-            };
-            match progress {
-                Ok(Ok(0)) => return Err(broken(&io::ErrorKind::WriteZero.into())),
-                Ok(Ok(written)) => rest = &rest[written..],
-                Ok(Err(error)) => return Err(broken(&error)),
-                Err(_) => return Err(self.stalled(rest.len())),
+async fn say_goodbye(shared: &Shared, end: &End) -> Result<(), End> {
+    if let Some(farewell) = shared.handler.farewell(end) {
+        {
+            let mut pen = pen(shared);
+            rpc::encode_notification(&mut pen.taken, &farewell.method, farewell.params.as_deref());
+            if let Some(tape) = &shared.tape {
+                tape.line(Direction::Out, &pen.taken);
             }
+            pen.taken.push(b'\n');
         }
-        match timeout(stall, self.output.flush()).await {
-            Ok(flushed) => flushed.map_err(|error| broken(&error)),
-            Err(_) => Err(self.stalled(0)),
-        }
+        put(shared).await?;
+        shared.state().counts.lines_out += 1;
     }
+    patiently(shared, |pen, context| Pin::new(&mut pen.output).poll_shutdown(context)).await
+}
 
-    async fn say_goodbye(&mut self, end: &End) -> Result<(), End> {
-        if let Some(farewell) = self.shared.handler.farewell(end) {
-            let mut line = Vec::new();
-            rpc::encode_notification(&mut line, &farewell.method, farewell.params.as_deref());
-            if let Some(tape) = &self.shared.tape {
-                tape.line(Direction::Out, &line);
-            }
-            line.push(b'\n');
-            self.put(&line).await?;
-            self.shared.state().counts.lines_out += 1;
+/// Does one thing with the pen, which must not take longer than a stall may.
+async fn patiently(
+    shared: &Shared,
+    mut poll: impl FnMut(&mut Pen, &mut Context<'_>) -> Poll<io::Result<()>>,
+) -> Result<(), End> {
+    let after = shared.config.write_stall;
+    let done = timeout(after, std::future::poll_fn(|context| poll(&mut pen(shared), context))).await;
+    match done {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(End::Write { message: error.to_string() }),
+        Err(_) => {
+            let queued = pen(shared).left() + shared.state().outbox.bytes();
+            Err(End::WriteStall { after, queued })
         }
-        match timeout(self.shared.config.write_stall, self.output.shutdown()).await {
-            Ok(closed) => closed.map_err(|error| broken(&error)),
-            Err(_) => Err(self.stalled(0)),
-        }
-    }
-
-    fn stalled(&self, rest: usize) -> End {
-        let queued = rest + self.shared.state().outbox.bytes();
-        End::WriteStall { after: self.shared.config.write_stall, queued }
     }
 }
 
-fn broken(error: &io::Error) -> End {
-    End::Write { message: error.to_string() }
+/// The pen is only ever held for as long as a poll takes, and always locked before the state.
+fn pen(shared: &Shared) -> MutexGuard<'_, Pen> {
+    shared.pen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pen {
+    pub(super) fn new(output: Box<dyn AsyncWrite + Send + Unpin>) -> Self {
+        Self { output, taken: Vec::new(), written: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.left() == 0
+    }
+
+    fn left(&self) -> usize {
+        self.taken.len() - self.written
+    }
+
+    fn renew(&mut self) {
+        self.taken.clear();
+        self.taken.shrink_to(2 * COALESCE);
+        self.written = 0;
+    }
+
+    /// Writes some of what is left.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let written = ready!(Pin::new(&mut self.output).poll_write(context, &self.taken[self.written..]))?;
+        if written == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        self.written += written;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.output).poll_flush(context)
+    }
 }

@@ -101,6 +101,7 @@ async fn closing_does_not_wait_longer_than_the_drain_for_a_handler_that_hangs() 
     assert_eq!(peer.close().await, End::Closed);
     assert_eq!(start.elapsed(), CONFIG.drain);
     assert_eq!(remote.read().await, "", "an abandoned conversation has no farewell");
+    assert_eq!(peer.counts().requests_running, 0, "the handle outlives the conversation, the streams do not");
 }
 
 #[tokio::test(start_paused = true)]
