@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::launch::message::{exact_path, exact_paths};
+use crate::launch::exact::{exact_path, exact_paths};
 
 /// Why a program was not started. Nothing is left running when one of these comes back.
 ///

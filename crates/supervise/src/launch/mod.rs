@@ -18,8 +18,8 @@
 
 mod control;
 mod error;
+pub(crate) mod exact;
 mod exit;
-pub(crate) mod message;
 mod plan;
 
 use std::path::PathBuf;

@@ -67,7 +67,8 @@ pub enum Wiring {
     Null,
     /// Through a pipe to the host.
     Pipe,
-    /// To wherever the host's own stream leads.
+    /// To wherever the host's own stream leads. The child is in a session of its own, so it can write to the host's
+    /// terminal but not read from it.
     Inherit,
     /// To this descriptor.
     Fd(OwnedFd),

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::launch::{Channels, Exit, LaunchError, Launched, Launcher, Plan, Signal, TreeTag};
+use crate::launch::{Channels, Exit, LaunchError, Launched, Plan, Signal, TreeTag};
 use crate::sandbox::Capabilities;
 use crate::tree::{Identity, Pid, Usage};
 
@@ -43,7 +43,7 @@ pub(crate) async fn launch(
     Err(unsupported())
 }
 
-pub(crate) async fn probe(_launcher: &Launcher) -> Result<Capabilities, LaunchError> {
+pub(crate) async fn probe(_executable: &Path) -> Result<Capabilities, LaunchError> {
     Err(unsupported())
 }
 

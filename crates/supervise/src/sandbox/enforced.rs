@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{Level, Limits, Network};
-use crate::launch::message::exact_paths;
+use crate::launch::exact::exact_paths;
 
 /// What was applied to a child. Read it, do not trust the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

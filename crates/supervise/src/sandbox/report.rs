@@ -9,7 +9,7 @@ use crate::launch::{LaunchError, Launcher};
 ///
 /// Fails only when no program can be launched at all.
 pub async fn probe(launcher: &Launcher) -> Result<Capabilities, LaunchError> {
-    crate::platform::probe(launcher).await
+    crate::platform::probe(launcher.executable()).await
 }
 
 /// What this machine can do, for `doctor` and for people who wonder why a level was refused.

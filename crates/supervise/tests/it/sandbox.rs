@@ -27,6 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("the_report_names_every_layer", report),
         trial("granted_paths_that_do_not_exist_are_reported", skipped),
         trial("limits_are_in_force_and_reported", limits),
+        trial("a_small_address_space_is_for_the_program_and_does_not_stop_the_launcher", small_address_space),
         trial("a_limit_above_the_hosts_own_is_cut_and_reported", limit_cut),
         trial("the_probe_agrees_with_a_launch", probe_agrees),
         alone("without_landlock_required_refuses_and_auto_falls_back", without_landlock),
@@ -317,6 +318,20 @@ async fn limits() {
             matches!(status, Status::Signal(24 | 9)),
             "SIGXCPU, or SIGKILL where soft and hard limit meet: {status:?}"
         );
+    }
+}
+
+async fn small_address_space() {
+    for containment in BOTH {
+        for level in [Level::Basic, Level::Strict] {
+            let limits = Limits { address_space_bytes: Some(64 * 1024 * 1024), ..Limits::as_the_host() };
+            let sandbox = Request { containment, ..Request::new(level, limits) };
+            // Leaves an orphan behind, so that the keeper has to look around under its own limit.
+            let mut launched = launch(Plan { sandbox, ..shell("(sleep 1000 >/dev/null &) ; exit 4") }).await;
+            assert_eq!(read_all(launched.stdout.take()).await, "");
+            let exit = launched.control.wait().await;
+            assert_eq!((exit.status, exit.leftovers), (Status::Code(4), 1));
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use super::message::Order;
 use super::{landlock, rlimits, seccomp};
 use crate::launch::LaunchError;
-use crate::launch::message::Order;
 use crate::sandbox::{Contained, Enforced, Landlock, Layer, Level, Limits, Network};
 
 /// Whether the layers of this level bind a thread rather than the process.

@@ -14,8 +14,8 @@ use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
 use super::factory::{self, Job, Start};
+use super::message::{self, BadMessage, Command, Inbox, Order, Report};
 use super::{containment, procfs, socket, system};
-use crate::launch::message::{self, BadMessage, Command, Inbox, Order, Report};
 use crate::launch::{Channels, Control, Exit, LaunchError, Launched, Plan, Signal, Status, Wiring};
 
 /// How long a launcher may take until the program runs. Far above anything but a file system that hangs.

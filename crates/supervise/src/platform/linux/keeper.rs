@@ -15,8 +15,8 @@ use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid as RawPid;
 use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, WaitOptions};
 
+use super::message::{self, Command, Inbox, Order, Report};
 use super::{program, socket, stage, sweep};
-use crate::launch::message::{self, Command, Inbox, Order, Report};
 use crate::launch::{LaunchError, Signal, Status};
 use crate::sandbox::{Contained, Layer};
 use crate::tree::Pid;
@@ -59,7 +59,11 @@ fn keep(hold: Hold) -> Result<(), LaunchError> {
         (pid, enforced)
     };
     let handles = pidfd(pid).and_then(|program| Ok((program, pidfd(own())?)));
-    let (program, keeper) = handles.map_err(|error| super::system("opening a pidfd", &error))?;
+    let (program, keeper) = handles.map_err(|error| {
+        shared.kill_all();
+        shared.reap_all();
+        super::system("opening a pidfd", &error)
+    })?;
     report(&Report::Spawned(enforced), &[program.as_fd(), keeper.as_fd()]);
     drop((program, keeper));
 

@@ -12,7 +12,7 @@ use ::landlock::{
     Scope,
 };
 
-use crate::launch::message::Order;
+use super::message::Order;
 use crate::sandbox::{Landlock, LandlockStatus, Network};
 
 /// The newest interface whose every right has been tried with this code. Older kernels enforce what they know.

@@ -9,6 +9,7 @@ mod factory;
 mod host;
 mod keeper;
 mod landlock;
+mod message;
 mod namespaces;
 mod probe;
 mod procfs;

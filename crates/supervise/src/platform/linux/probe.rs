@@ -9,14 +9,13 @@ use super::containment::{self, Tried};
 use super::host;
 use super::namespaces::Means;
 use super::stage::Role;
-use crate::launch::{Channels, LaunchError, Launcher, Plan, Status, Wiring};
+use crate::launch::{Channels, LaunchError, Plan, Status, Wiring};
 use crate::sandbox::{
     Capabilities, Capability, Cgroup, Containment, Enforced, Landlock, Layer, Level, Limits, Request,
 };
 
 /// See [`crate::sandbox::probe`].
-pub(crate) async fn probe(launcher: &Launcher) -> Result<Capabilities, LaunchError> {
-    let executable = launcher.executable();
+pub(crate) async fn probe(executable: &Path) -> Result<Capabilities, LaunchError> {
     let strongest = containment::try_once(executable).await?;
     let user_namespace = containment::try_now(executable, &[Means::UserNamespace]).await?;
     let (pid_namespace, proc_mount) = match strongest {
@@ -24,8 +23,8 @@ pub(crate) async fn probe(launcher: &Launcher) -> Result<Capabilities, LaunchErr
         Tried::Namespace { complaint, .. } => (Capability::yes(), Capability::no(complaint)),
         Tried::None { reason } => (Capability::no(&reason), Capability::no(reason)),
     };
-    let (strongest, walls) = stand_inside(launcher, Containment::Strongest).await?;
-    let subreaper = stand_inside(launcher, Containment::Subreaper).await;
+    let (strongest, walls) = stand_inside(executable, Containment::Strongest).await?;
+    let subreaper = stand_inside(executable, Containment::Subreaper).await;
     let name = rustix::system::uname();
     let (landlock, landlock_abi) = match &strongest.landlock {
         Landlock::Applied { abi, .. } => {
@@ -94,11 +93,8 @@ pub(super) fn walls_seen_from_inside() -> u8 {
     walls.into_iter().filter(|(felt, _)| *felt).fold(INSIDE, |code, (_, bit)| code | bit)
 }
 
-async fn stand_inside(
-    launcher: &Launcher,
-    containment: Containment,
-) -> Result<(Enforced, Walls), LaunchError> {
-    let program = launcher.executable().as_os_str().to_owned();
+async fn stand_inside(executable: &Path, containment: Containment) -> Result<(Enforced, Walls), LaunchError> {
+    let program = executable.as_os_str().to_owned();
     let args = [super::LAUNCH.into()].into_iter().chain(Role::TryWalls.args()).collect();
     let sandbox = Request { containment, ..Request::new(Level::Auto, Limits::as_the_host()) };
     let plan = Plan {
@@ -112,7 +108,7 @@ async fn stand_inside(
     };
     let silent = || Wiring::Null;
     let channels = Channels { stdin: silent(), stdout: silent(), stderr: silent(), extra: Vec::new() };
-    let mut launched = host::launch(launcher.executable(), plan, channels).await?;
+    let mut launched = host::launch(executable, plan, channels).await?;
     match launched.control.wait().await.status {
         Status::Code(code) if code & i32::from(INSIDE) != 0 => {
             let felt = |bit: u8| code & i32::from(bit) != 0;

@@ -12,9 +12,9 @@ use std::time::Duration;
 use rustix::fs::Access;
 use rustix::io::{Errno, FdFlags};
 
+use super::message::Order;
 use super::{confine, keeper};
 use crate::launch::LaunchError;
-use crate::launch::message::Order;
 use crate::sandbox::{Contained, Enforced};
 use crate::tree::Pid;
 

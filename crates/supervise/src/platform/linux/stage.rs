@@ -11,10 +11,10 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 
 use super::keeper::{self, Hold};
+use super::message::{self, Report};
 use super::namespaces::{self, Means, Refused};
 use super::{probe, socket};
 use crate::launch::LaunchError;
-use crate::launch::message::{self, Report};
 use crate::sandbox::Layer;
 
 /// What stage A is told to do; the words on its command line.
@@ -208,13 +208,13 @@ fn namespace_error(errno: i32, reason: String) -> LaunchError {
     }
 }
 
-/// Reports over the control socket and ends.
+/// Reports over the control socket and ends. Nothing has been started, or nothing is left: that is an orderly end.
 pub(super) fn fail(error: &LaunchError) -> ExitCode {
     if let Ok(bytes) = message::encode(&Report::Failed(error.clone())) {
         // If the host is gone there is nobody to tell.
         let _ = socket::send_all(stdin().as_fd(), &bytes, &[]);
     }
-    ExitCode::FAILURE
+    ExitCode::SUCCESS
 }
 
 fn complain_if_missing(layer: &Layer) {

@@ -3,42 +3,38 @@
 //! Every message is a little-endian `u32` length and that many bytes of JSON. Both ends are the same executable, so
 //! there is no version in it. Descriptors travel beside the first byte of a message (`SCM_RIGHTS`).
 
-use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use serde::de::{self, DeserializeOwned, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
+use crate::launch::exact::Os;
 use crate::launch::{LaunchError, Plan, Signal, Status, TREE_VARIABLE, TreeTag, Umask};
 use crate::sandbox::{Containment, Enforced, Level, Limits, Network, Request};
 
 /// The largest message either end accepts. The kernel refuses far smaller argument lists anyway.
-pub(crate) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
+pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 
 /// The plan as it travels.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Order {
-    pub(crate) program: Os,
-    pub(crate) args: Vec<Os>,
-    pub(crate) env: Vec<(Os, Os)>,
-    pub(crate) cwd: Os,
-    pub(crate) umask: Option<Umask>,
-    pub(crate) level: Level,
-    pub(crate) containment: Containment,
-    pub(crate) network: Network,
-    pub(crate) read: Vec<Os>,
-    pub(crate) write: Vec<Os>,
-    pub(crate) limits: Limits,
+pub(super) struct Order {
+    pub(super) program: Os,
+    pub(super) args: Vec<Os>,
+    pub(super) env: Vec<(Os, Os)>,
+    pub(super) cwd: Os,
+    pub(super) umask: Option<Umask>,
+    pub(super) level: Level,
+    pub(super) containment: Containment,
+    pub(super) network: Network,
+    pub(super) read: Vec<Os>,
+    pub(super) write: Vec<Os>,
+    pub(super) limits: Limits,
     /// The soft limit of open descriptors that the host was born with, before it raised its own.
-    pub(crate) host_open_files: Option<u64>,
+    pub(super) host_open_files: Option<u64>,
     /// How many descriptors follow the three standard ones.
-    pub(crate) extra: usize,
+    pub(super) extra: usize,
 }
 
 impl Order {
-    pub(crate) fn new(plan: Plan, tag: TreeTag, host_open_files: Option<u64>, extra: usize) -> Self {
+    pub(super) fn new(plan: Plan, tag: TreeTag, host_open_files: Option<u64>, extra: usize) -> Self {
         let Plan { name: _, program, args, env, cwd, umask, sandbox } = plan;
         let Request { level, containment, network, read, write, limits } = sandbox;
         let mark = (Os(TREE_VARIABLE.into()), Os(tag.to_string().into()));
@@ -65,7 +61,7 @@ impl Order {
 /// Host to keeper, after the order.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Command {
+pub(super) enum Command {
     /// The host has written down who the program is; it may be reaped from now on.
     Known,
     /// Send this to the program's process group.
@@ -77,7 +73,7 @@ pub(crate) enum Command {
 /// Keeper to host.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Report {
+pub(super) enum Report {
     /// The program runs. Two pidfds come along: the program's and the keeper's.
     Spawned(Enforced),
     /// It does not, and will not.
@@ -87,7 +83,7 @@ pub(crate) enum Report {
 }
 
 /// A message ready to be written.
-pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, TooLong> {
+pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>, TooLong> {
     let mut bytes = vec![0; 4];
     // Neither maps with foreign keys nor floats are in these types, so serialising into memory cannot fail.
     serde_json::to_writer(&mut bytes, message).map_err(|_| TooLong)?;
@@ -101,21 +97,21 @@ pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, TooLong> {
 
 /// A message is longer than [`MAX_MESSAGE`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub(super) struct TooLong;
 
 /// Bytes that arrived and are not yet a message.
 #[derive(Debug, Default)]
-pub(crate) struct Inbox {
+pub(super) struct Inbox {
     bytes: Vec<u8>,
 }
 
 impl Inbox {
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
     /// The next whole message, or `None` when more bytes are needed.
-    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, BadMessage> {
+    pub(super) fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, BadMessage> {
         let Some((head, rest)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_le_bytes(*head) as usize;
         if length > MAX_MESSAGE {
@@ -131,82 +127,13 @@ impl Inbox {
 /// The other end does not speak this protocol.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the control socket carried nonsense: {0}")]
-pub(crate) struct BadMessage(String);
-
-/// A string of the operating system: JSON text when it is UTF-8, otherwise an array of its bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Os(pub(crate) OsString);
-
-impl Serialize for Os {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        os(&self.0, serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Os {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(OsVisitor).map(Self)
-    }
-}
-
-/// For `#[serde(with = …)]` on a path.
-pub(crate) mod exact_path {
-    use super::*;
-
-    pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-        os(path.as_os_str(), serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-        deserializer.deserialize_any(OsVisitor).map(PathBuf::from)
-    }
-}
-
-/// For `#[serde(with = …)]` on a list of paths.
-pub(crate) mod exact_paths {
-    use super::*;
-
-    pub(crate) fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(paths.iter().map(|path| Os(path.clone().into())))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
-        let paths = Vec::<Os>::deserialize(deserializer)?;
-        Ok(paths.into_iter().map(|path| PathBuf::from(path.0)).collect())
-    }
-}
-
-fn os<S: Serializer>(text: &OsStr, serializer: S) -> Result<S::Ok, S::Error> {
-    match text.to_str() {
-        Some(text) => serializer.serialize_str(text),
-        None => serializer.collect_seq(text.as_bytes()),
-    }
-}
-
-struct OsVisitor;
-
-impl<'de> Visitor<'de> for OsVisitor {
-    type Value = OsString;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string or an array of bytes")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<OsString, E> {
-        Ok(text.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut bytes: A) -> Result<OsString, A::Error> {
-        let mut collected = Vec::new();
-        while let Some(byte) = bytes.next_element()? {
-            collected.push(byte);
-        }
-        Ok(OsString::from_vec(collected))
-    }
-}
+pub(super) struct BadMessage(String);
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
 
     fn order() -> Order {
