@@ -14,7 +14,8 @@ use super::pump::{LastCall, Pumped};
 use super::session::{LastBeat, Opened, Request};
 use super::supervisor::Shared;
 use crate::launch::{Channels, Control, Exit, LaunchError, Launched, Plan, Wiring};
-use crate::sandbox::Enforced;
+use crate::leftovers::{Leftovers, Note};
+use crate::sandbox::{Contained, Enforced};
 use crate::spec::{Spec, Stdin, Stdout};
 use crate::state::{Incarnation, SpawnFailure};
 use crate::tree::Pid;
@@ -41,7 +42,7 @@ pub(super) enum Process {
 pub(super) struct LaunchResult {
     /// Held until the child is no longer starting.
     pub(super) permit: Option<OwnedSemaphorePermit>,
-    pub(super) launched: Result<Launched, LaunchFailure>,
+    pub(super) launched: Result<(Launched, Option<Note>), LaunchFailure>,
 }
 
 /// Why a launch failed.
@@ -53,6 +54,8 @@ pub(super) enum LaunchFailure {
     Extra(#[source] std::io::Error),
     #[error("the launcher did not answer within {LAUNCH_LIMIT:?}")]
     Stuck,
+    #[error("it must not run without being written down: {0}")]
+    Note(String),
 }
 
 /// A process and everything that belongs to it.
@@ -67,6 +70,8 @@ pub(super) struct Live {
     /// What the session will get when the gate has opened; `None` when it already has it.
     pub(super) undelivered: Option<Undelivered>,
     pub(super) last_beat: Arc<LastBeat>,
+    /// In the registry of leftovers until everything is reaped.
+    pub(super) note: Option<Note>,
     /// Tells the pumps when to stop waiting for more.
     pub(super) last_call: LastCall,
 }
@@ -160,13 +165,30 @@ pub(super) fn launch(shared: Arc<Shared>, spec: &Spec, incarnation: Incarnation)
                 extra,
             };
             match tokio::time::timeout(LAUNCH_LIMIT, shared.launcher.launch(plan, channels)).await {
-                Ok(launched) => Ok(launched?),
+                Ok(launched) => note(launched?, shared.leftovers.clone()).await,
                 Err(_) => Err(LaunchFailure::Stuck),
             }
         };
         let launched = launched.await;
         LaunchResult { permit, launched }
     }))
+}
+
+/// Writes the tree down for the next host, if there is a registry and the kernel would not clear up by itself.
+async fn note(
+    launched: Launched,
+    leftovers: Option<Arc<Leftovers>>,
+) -> Result<(Launched, Option<Note>), LaunchFailure> {
+    let (Some(leftovers), Contained::Subreaper { .. }) = (leftovers, &launched.enforced.containment) else {
+        return Ok((launched, None));
+    };
+    let (tag, processes) = (launched.tag, [launched.launcher.clone(), launched.identity.clone()]);
+    let written = tokio::task::spawn_blocking(move || leftovers.note_processes(tag, &processes)).await;
+    match written {
+        Ok(Ok(note)) => Ok((launched, Some(note))),
+        Ok(Err(error)) => Err(LaunchFailure::Note(error.to_string())),
+        Err(error) => Err(LaunchFailure::Note(error.to_string())),
+    }
 }
 
 impl LaunchFailure {
@@ -176,6 +198,7 @@ impl LaunchFailure {
             Self::Launch(error) => error.code(),
             Self::Extra(_) => "extra_descriptors",
             Self::Stuck => "launcher_stuck",
+            Self::Note(_) => "leftovers_registry",
         }
     }
 
@@ -185,7 +208,7 @@ impl LaunchFailure {
             Self::Launch(LaunchError::Sandbox { .. }) => SpawnFailure::Sandbox,
             Self::Launch(LaunchError::Resource { .. } | LaunchError::Busy { .. }) => SpawnFailure::Resource,
             Self::Launch(error) if error.is_permanent() => SpawnFailure::Permanent,
-            Self::Launch(_) | Self::Stuck => SpawnFailure::Unexplained,
+            Self::Launch(_) | Self::Stuck | Self::Note(_) => SpawnFailure::Unexplained,
             // Making descriptors fails when the host has too few of them.
             Self::Extra(_) => SpawnFailure::Resource,
         }

@@ -75,10 +75,9 @@ impl Closing {
     /// Waits for more to read; says whether it is worth trying.
     async fn more(&mut self, pipe: &pipe::Receiver) -> bool {
         let last_call = async {
-            match self.0.wait_for(Option::is_some).await.map(|when| *when) {
-                Ok(Some(when)) => sleep_until(when).await,
-                // The driver is gone, and the process with it.
-                Ok(None) | Err(_) => {}
+            // Without a time the driver is gone, and the process with it.
+            if let Ok(Some(when)) = self.0.wait_for(Option::is_some).await.map(|when| *when) {
+                sleep_until(when).await;
             }
         };
         tokio::select! {

@@ -15,6 +15,7 @@ use super::pump::{LastCall, LogGate, LogPump, Pumped, Then, gate};
 use super::session::{LastBeat, Opened, Output, Request, Said, Session, SessionHandle, What};
 use super::supervisor::Shared;
 use crate::launch::{Exit, Launched, Signal};
+use crate::leftovers::Note;
 use crate::logs::{FileSink, LineFeed, Stream, Tails};
 use crate::ready::{Gate, Ready};
 use crate::report::Report;
@@ -266,9 +267,9 @@ impl Driver {
         let incarnation = self.machine.incarnation();
         let LaunchResult { permit, launched } = result;
         match launched {
-            Ok(launched) => {
+            Ok((launched, note)) => {
                 self.permit = permit;
-                self.take_charge(incarnation, launched);
+                self.take_charge(incarnation, launched, note);
                 self.shared.registry.spawned(incarnation);
                 self.feed(Event::Of(incarnation, Happening::Spawned));
             }
@@ -282,7 +283,7 @@ impl Driver {
     }
 
     /// Sets the pumps on the streams of a new process and gives its session to whoever waits for it.
-    fn take_charge(&mut self, incarnation: Incarnation, launched: Launched) {
+    fn take_charge(&mut self, incarnation: Incarnation, launched: Launched, note: Option<Note>) {
         let Launched { pid, stdin, stdout, stderr, enforced, control, .. } = launched;
         let (requests, request_receiver) = mpsc::channel(REQUESTS);
         let (opened, opened_receiver) = oneshot::channel();
@@ -296,6 +297,7 @@ impl Driver {
             opened: Some(opened),
             undelivered: None,
             last_beat: Arc::new(LastBeat::new(self.shared.clock)),
+            note,
             last_call: LastCall::new(),
         };
         if let Some(stderr) = stderr {
@@ -413,9 +415,10 @@ impl Driver {
     }
 
     async fn drained(&mut self) {
-        let Process::Draining(live, exit) = std::mem::replace(&mut self.process, Process::Absent) else {
+        let Process::Draining(mut live, exit) = std::mem::replace(&mut self.process, Process::Absent) else {
             return;
         };
+        live.note = None;
         if let Some(file) = &self.file {
             // A disk that is too slow does not hold up the report.
             let _ = tokio::time::timeout(FILE_LIMIT, file.settled()).await;

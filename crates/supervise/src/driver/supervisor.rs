@@ -11,6 +11,7 @@ use super::clock::Clock;
 use super::events::EventLog;
 use super::run::{Driver, Ears, Voice};
 use crate::launch::Launcher;
+use crate::leftovers::Leftovers;
 use crate::logs::Tails;
 use crate::metrics::{Metrics, Registry};
 use crate::spec::{Spec, SpecError};
@@ -40,6 +41,7 @@ pub struct Settings {
 pub(super) struct Shared {
     pub(super) launcher: Launcher,
     pub(super) starts: Arc<Semaphore>,
+    pub(super) leftovers: Option<Arc<Leftovers>>,
     pub(super) registry: Registry,
     pub(super) clock: Clock,
     next_id: AtomicU64,
@@ -48,12 +50,22 @@ pub(super) struct Shared {
 impl Supervisor {
     /// A supervisor without children.
     pub fn new(settings: Settings) -> Self {
+        Self::make(settings, None)
+    }
+
+    /// A supervisor that writes down every tree that could outlive a host that is killed, so that the next host can sweep.
+    pub fn with_leftovers(settings: Settings, leftovers: Leftovers) -> Self {
+        Self::make(settings, Some(Arc::new(leftovers)))
+    }
+
+    fn make(settings: Settings, leftovers: Option<Arc<Leftovers>>) -> Self {
         let Settings { launcher, starting_at_once } = settings;
         let permits = starting_at_once.get().min(Semaphore::MAX_PERMITS);
         Self {
             shared: Arc::new(Shared {
                 launcher,
                 starts: Arc::new(Semaphore::new(permits)),
+                leftovers,
                 registry: Registry::new(),
                 clock: Clock::started_now(),
                 next_id: AtomicU64::new(1),

@@ -104,10 +104,11 @@ struct Jitter(u64);
 impl Jitter {
     /// The wait before restart `attempt`, somewhere in base ± jitter.
     fn spread(&mut self, backoff: Backoff, attempt: u32) -> Duration {
-        let base = backoff.base(attempt);
-        let half_width = base.as_nanos() * u128::from(backoff.jitter_percent) / 100;
-        let offset = u128::from(self.next()) * (2 * half_width) >> 64;
-        let nanos = base.as_nanos() - half_width + offset;
+        // More than a century is as good as never, and keeps the arithmetic below within its type.
+        let base = backoff.base(attempt).as_nanos().min(1 << 62);
+        let half_width = base * u128::from(backoff.jitter_percent) / 100;
+        let offset = (u128::from(self.next()) * (2 * half_width)) >> 64;
+        let nanos = base - half_width + offset;
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 

@@ -1,11 +1,14 @@
 //! Real children under the driver: they ignore signals, hang, lie, fork and die, and nothing of them stays.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 use libtest_mimic::Trial;
-use outrigger_supervise::launch::Status;
+use outrigger_supervise::driver::{Settings, Supervisor};
+use outrigger_supervise::launch::{Launcher, Status};
+use outrigger_supervise::leftovers::Leftovers;
 use outrigger_supervise::ready::{Before, Gate, LineMatch, Ready, StdoutGate};
+use outrigger_supervise::sandbox::Containment;
 use outrigger_supervise::spec::{Spec, SpecError, Stdin, Stdout};
 use outrigger_supervise::state::{Ask, Cause, CrashLimit, Final, Incarnation, Ladder, Next, Phase, Restart};
 
@@ -16,7 +19,7 @@ use crate::launch_kit::{PATIENCE, trial, until};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("a_child_that_ignores_sigterm_is_killed_with_its_grandchildren", ignores_sigterm),
+        trial("a_stop_ends_a_child_that_ignores_sigterm_and_its_grandchildren", ignores_sigterm),
         trial("a_second_stop_does_not_wait_for_the_ladder", second_stop),
         trial("a_child_that_is_never_ready_is_killed_and_the_report_says_what_it_waited_for", never_ready),
         trial("a_child_that_forks_and_exits_leaves_nothing_behind", forks_and_exits),
@@ -32,6 +35,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_host_task_that_panics_leaves_nothing_running", panicking_host),
         trial("no_more_children_start_at_once_than_the_supervisor_allows", start_limit),
         trial("a_child_sees_only_the_environment_it_is_given", environment),
+        trial("a_tree_that_could_outlive_its_host_is_written_down_while_it_runs", written_down),
         trial("a_spec_that_cannot_work_is_refused_before_anything_starts", refused_specs),
         Trial::test("a_runtime_that_shuts_down_takes_its_children_along", || {
             runtime_shutdown();
@@ -294,6 +298,36 @@ async fn environment() {
     lines.sort();
     let home = std::env::var("HOME").expect("a home");
     assert_eq!(lines, ["A=2", "B=set", &format!("HOME={home}"), "PATH=/usr/local/bin:/usr/bin:/bin"]);
+}
+
+async fn written_down() {
+    let registry = tempfile::tempdir().expect("a directory");
+    let settings = || Settings { launcher: Launcher::current_exe(), starting_at_once: NonZeroUsize::MIN };
+    let notes = || {
+        let host = std::fs::read_dir(registry.path()).expect("the registry").flatten().next();
+        let folder = host.map(|host| std::fs::read_dir(host.path()).expect("a host's folder"));
+        // The lock is always there while the host lives.
+        folder.map(|folder| folder.count() - 1)
+    };
+    let supervisor =
+        Supervisor::with_leftovers(settings(), Leftovers::open(registry.path()).expect("a registry"));
+    for (containment, written) in [(Containment::Subreaper, 1), (Containment::PidNamespace, 0)] {
+        let mut spec = shell_that_says_up("echo up; sleep 1000");
+        spec.sandbox.containment = containment;
+        let child = supervisor.start(spec).expect("a good spec");
+        child.watch().wait_for(|status| status.phase == Phase::Ready).await.expect("it says up");
+        assert_eq!(notes(), Some(written), "{containment:?}");
+        child.kill().await;
+        assert_eq!(notes(), Some(0), "{containment:?}");
+    }
+    drop(supervisor);
+
+    let lost = Supervisor::with_leftovers(settings(), Leftovers::open(registry.path()).expect("a registry"));
+    std::fs::remove_dir_all(registry.path()).expect("somebody removes it");
+    let mut spec = shell("sleep 1000");
+    spec.sandbox.containment = Containment::Subreaper;
+    let report = lost.start(spec).expect("a good spec").wait().await.report.expect("a report");
+    assert_eq!((report.cause, report.launch_error), (Cause::LaunchFailed, Some("leftovers_registry")));
 }
 
 async fn refused_specs() {

@@ -649,6 +649,12 @@ fn a_crash_limit_that_just_can_trip_trips() {
         retry.backoff.cap = Duration::MAX;
     });
     assert!(Machine::new(for_ever, 1).is_ok(), "the largest numbers do not overflow");
+    let patient = with_retry(|retry| {
+        retry.backoff = Backoff { first: Duration::MAX, cap: Duration::MAX, jitter_percent: 50 };
+        retry.crash_loop = CrashLimit { crashes: times(2), within: Duration::MAX };
+    });
+    let followed = play(patient, "start spawned exit(1)");
+    assert!(followed.ends_with("backoff"), "nor does the longest wait: {followed}");
 }
 
 fn times_of_zero_are_refused() {
