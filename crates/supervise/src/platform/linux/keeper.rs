@@ -130,7 +130,9 @@ impl Shared {
                 self.changed.wait_while(watched, unknown).unwrap_or_else(PoisonError::into_inner);
             *watched = Watched::Ending;
         }
-        let leftovers = sweep::count().unwrap_or(0);
+        // Everybody the program left behind is a child of ours by now or below one. So when the dead are reaped (the
+        // program too: nobody signals its number any more) and no child is left, the process table need not be read.
+        let leftovers = if reap_the_dead() == Children::None { 0 } else { sweep::count().unwrap_or(0) };
         if leftovers > 0 {
             self.kill_all();
         }
@@ -158,14 +160,13 @@ impl Shared {
     /// Reaps until there is no child, killing what the first pass did not see.
     fn reap_all(&self) {
         loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
-                Err(rustix::io::Errno::CHILD) => return,
-                Ok(None) => {
+            match reap_the_dead() {
+                Children::None => return,
+                Children::Living => {
                     self.kill_all();
                     // Somebody is still dying; their end wakes this call, whoever they are.
                     let _ = rustix::process::waitid(WaitId::All, PEEK);
                 }
-                Ok(Some(_)) | Err(_) => {}
             }
         }
     }
@@ -270,6 +271,22 @@ fn signal_group(program: Pid, signal: Signal) {
     let _ = rustix::process::kill_process_group(group, raw);
     if wake {
         let _ = rustix::process::kill_process_group(group, Raw::CONT);
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Children {
+    Living,
+    None,
+}
+
+fn reap_the_dead() -> Children {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return Children::Living,
+            Err(_) => return Children::None,
+        }
     }
 }
 
