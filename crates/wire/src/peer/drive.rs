@@ -145,7 +145,9 @@ impl Driver {
         }
         state.paused = state.must_pause(&self.shared.config);
         let flow = if state.paused { Flow::Pause } else { Flow::Read };
-        Some((flow, state.calls.next_deadline()))
+        // A plan that has become too early stays: waking up once for nothing is cheaper than being woken for every call.
+        state.planned = state.calls.next_deadline().or(state.planned);
+        Some((flow, state.planned))
     }
 
     fn may_read_on(&self) -> bool {
@@ -155,6 +157,7 @@ impl Driver {
 
     fn expire(&self) {
         let mut state = self.shared.state();
+        state.planned = None;
         let expired = state.calls.expire(Instant::now());
         self.shared.send_cancels(&mut state, &expired);
         drop(state);

@@ -225,7 +225,7 @@ impl Peer {
             return Err(CallError::TooLong { method: method.to_owned(), length: line.len(), limit });
         }
         state.outbox.push_paid(Lane::Action, line, cost);
-        let is_next = deadline.is_some_and(|(at, _)| state.calls.next_deadline() == Some(at));
+        let is_next = deadline.is_some_and(|(at, _)| state.planned.is_none_or(|planned| at < planned));
         let is_alone = state.calls.len() == 1;
         drop(state);
         // A call that is alone gains by being written at once; many gain by being written together.

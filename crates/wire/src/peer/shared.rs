@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::Instant;
 
 use super::calls::{CallId, Calls};
 use super::config::{CancelWire, Crowded, Lane, PeerConfig};
@@ -71,6 +72,8 @@ pub(super) struct State {
     pub(super) listening: bool,
     /// The driver found no room and waits to be woken when there is some.
     pub(super) paused: bool,
+    /// When the driver will look at the deadlines next. It may be too early, because a call was settled meanwhile.
+    pub(super) planned: Option<Instant>,
     pub(super) counts: Counts,
 }
 
@@ -97,6 +100,7 @@ impl Shared {
             notes: VecDeque::new(),
             listening: false,
             paused: false,
+            planned: None,
             counts: Counts::default(),
         };
         Self {

@@ -36,6 +36,8 @@ pub(super) async fn write(shared: Arc<Shared>) {
             Next::Write => {}
             Next::Wait => {
                 shared.wake_writer.notified().await;
+                // Who woke us is rarely alone. Those who are about to send get their turn first, and share the write.
+                tokio::task::yield_now().await;
                 continue;
             }
             Next::SayGoodbye(end) => {
