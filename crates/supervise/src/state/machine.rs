@@ -1,10 +1,11 @@
-//! The machine itself: one `match` per phase, every transition in one place.
+//! The machine itself: what it knows, how it starts, what it makes of what happens.
 
 use std::time::Duration;
 
 use super::judge::{End, Record};
-use super::policy::{Ask, Ladder, Policy, PolicyError};
+use super::policy::{Policy, PolicyError};
 use super::pulse::{Beat, Pong, Pulse};
+use super::stop::{Stopping, Then};
 use super::time::Moment;
 use super::words::{
     Action, Cause, Change, Ending, Event, Fault, Final, Happening, Incarnation, Next, Phase, PingSeq, Rung,
@@ -18,23 +19,20 @@ const CHANNEL_SETTLE: Duration = Duration::from_millis(500);
 /// One child over all its restarts.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    policy: Policy,
+    pub(super) policy: Policy,
     record: Record,
-    state: State,
+    pub(super) state: State,
     incarnation: Incarnation,
-    now: Moment,
+    pub(super) now: Moment,
 }
 
 #[derive(Clone, Debug)]
-enum State {
+pub(super) enum State {
     Idle,
     /// The spawn was asked for and has not been answered.
     Spawning,
     /// The spawn was withdrawn and has not been answered.
-    Cancelling {
-        cause: Cause,
-        then: Then,
-    },
+    Cancelling,
     Starting {
         deadline: Option<Moment>,
         lost: Option<Moment>,
@@ -53,34 +51,8 @@ enum State {
     Exited(Final),
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Stopping {
-    rung: Rung,
-    /// When the next rung is due; the last rung has none.
-    deadline: Option<Moment>,
-    ladder: Ladder,
-    cause: Cause,
-    died_in: Phase,
-    ready_for: Duration,
-    then: Then,
-}
-
-/// What follows when a stopping process is reaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
-    /// The owner wanted it gone.
-    Leave,
-    /// The owner wanted a fresh one.
-    Respawn,
-    /// The policy decides.
-    Judge,
-}
-
-/// A stop that takes no detour.
-const NO_LADDER: Ladder = Ladder { ask: Duration::ZERO, term: Duration::ZERO };
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answering {
+pub(super) enum Answering {
     Yes,
     NotLately,
 }
@@ -123,7 +95,7 @@ impl Machine {
         match &self.state {
             State::Idle => Phase::Idle,
             State::Spawning | State::Starting { .. } => Phase::Starting,
-            State::Cancelling { .. } => Phase::Stopping(Rung::Kill),
+            State::Cancelling => Phase::Stopping(Rung::Kill),
             State::Ready { answering: Answering::Yes, .. } => Phase::Ready,
             State::Ready { answering: Answering::NotLately, .. } => Phase::Unresponsive,
             State::Stopping(stopping) => Phase::Stopping(stopping.rung),
@@ -143,7 +115,7 @@ impl Machine {
             State::Exited(why) => Some(*why),
             State::Idle
             | State::Spawning
-            | State::Cancelling { .. }
+            | State::Cancelling
             | State::Starting { .. }
             | State::Ready { .. }
             | State::Stopping(_)
@@ -154,7 +126,7 @@ impl Machine {
     /// When [`Event::Tick`] is due; one timer is enough for everything.
     pub fn next_deadline(&self) -> Option<Moment> {
         match &self.state {
-            State::Idle | State::Spawning | State::Cancelling { .. } | State::Exited(_) => None,
+            State::Idle | State::Spawning | State::Cancelling | State::Exited(_) => None,
             State::Starting { deadline, lost } => earliest([*deadline, *lost]),
             State::Ready { pulse, lost, .. } => earliest([pulse.deadline(), *lost]),
             State::Stopping(stopping) => stopping.deadline,
@@ -168,109 +140,10 @@ impl Machine {
         }
     }
 
-    fn stop(&mut self, ladder: Ladder, actions: &mut Vec<Action>) {
-        match &self.state {
-            State::Idle | State::Backoff { .. } => {
-                self.leave(Final::Requested, Trigger::StopRequested, actions)
-            }
-            State::Spawning => self.cancel(Cause::Requested, Then::Leave, Trigger::StopRequested, actions),
-            // Nobody speaks with a child that is not ready: there is no one to ask.
-            State::Starting { .. } => {
-                self.descend(
-                    Rung::Term,
-                    ladder,
-                    Cause::Requested,
-                    Then::Leave,
-                    Trigger::StopRequested,
-                    actions,
-                );
-            }
-            State::Ready { .. } => {
-                let rung = self.first_rung();
-                self.descend(rung, ladder, Cause::Requested, Then::Leave, Trigger::StopRequested, actions);
-            }
-            State::Cancelling { cause, .. } => {
-                self.state = State::Cancelling { cause: *cause, then: Then::Leave }
-            }
-            State::Stopping(stopping) if stopping.then == Then::Leave => self.stop_now(actions),
-            State::Stopping(stopping) => {
-                // It is on its way out for another reason. The ladder is not climbed again; what remains of it may only shrink.
-                let budget = match stopping.rung {
-                    Rung::Ask => Some(ladder.ask),
-                    Rung::Term => Some(ladder.term),
-                    Rung::Kill => None,
-                };
-                let deadline = earliest([stopping.deadline, budget.map(|budget| self.now + budget)]);
-                self.state = State::Stopping(Stopping { then: Then::Leave, ladder, deadline, ..*stopping });
-            }
-            State::Exited(_) => {}
-        }
-    }
-
-    fn stop_now(&mut self, actions: &mut Vec<Action>) {
-        match &self.state {
-            State::Idle | State::Backoff { .. } => {
-                self.leave(Final::Requested, Trigger::StopRequested, actions)
-            }
-            State::Spawning => self.cancel(Cause::Requested, Then::Leave, Trigger::StopRequested, actions),
-            State::Cancelling { cause, .. } => {
-                self.state = State::Cancelling { cause: *cause, then: Then::Leave }
-            }
-            State::Starting { .. } | State::Ready { .. } => {
-                self.descend(
-                    Rung::Kill,
-                    NO_LADDER,
-                    Cause::Requested,
-                    Then::Leave,
-                    Trigger::StopRequested,
-                    actions,
-                );
-            }
-            State::Stopping(stopping) => {
-                let stopping = Stopping { then: Then::Leave, ..*stopping };
-                self.state = State::Stopping(stopping);
-                if stopping.rung != Rung::Kill {
-                    self.take_rung(Rung::Kill, stopping, Trigger::StopRequested, actions);
-                }
-            }
-            State::Exited(_) => {}
-        }
-    }
-
-    fn restart(&mut self, ladder: Ladder, actions: &mut Vec<Action>) {
-        match &self.state {
-            State::Idle => self.spawn(Trigger::Started, actions),
-            State::Backoff { .. } => self.spawn(Trigger::RestartRequested, actions),
-            State::Starting { .. } => {
-                self.descend(
-                    Rung::Term,
-                    ladder,
-                    Cause::Restarted,
-                    Then::Respawn,
-                    Trigger::RestartRequested,
-                    actions,
-                );
-            }
-            State::Ready { .. } => {
-                let rung = self.first_rung();
-                self.descend(
-                    rung,
-                    ladder,
-                    Cause::Restarted,
-                    Then::Respawn,
-                    Trigger::RestartRequested,
-                    actions,
-                );
-            }
-            // A fresh one is already coming, or must not come.
-            State::Spawning | State::Cancelling { .. } | State::Stopping(_) | State::Exited(_) => {}
-        }
-    }
-
     fn tick(&mut self, actions: &mut Vec<Action>) {
         let now = self.now;
         match &mut self.state {
-            State::Idle | State::Spawning | State::Cancelling { .. } | State::Exited(_) => {}
+            State::Idle | State::Spawning | State::Cancelling | State::Exited(_) => {}
             State::Starting { deadline, lost } => {
                 if is_due(*lost, now) {
                     self.condemn(Cause::ChannelLost, actions);
@@ -294,11 +167,7 @@ impl Machine {
             },
             State::Stopping(stopping) if is_due(stopping.deadline, now) => {
                 let stopping = *stopping;
-                let next = match stopping.rung {
-                    Rung::Ask => Rung::Term,
-                    Rung::Term | Rung::Kill => Rung::Kill,
-                };
-                self.take_rung(next, stopping, Trigger::BudgetSpent, actions);
+                self.next_rung(stopping, actions);
             }
             State::Stopping(_) => {}
             State::Backoff { until } if *until <= now => self.spawn(Trigger::BackoffElapsed, actions),
@@ -339,19 +208,7 @@ impl Machine {
                 }
                 None => self.become_ready(None, actions),
             },
-            // Our withdrawal came too late, so there is a process after all.
-            State::Cancelling { cause, then } => {
-                self.state = State::Stopping(Stopping {
-                    rung: Rung::Kill,
-                    deadline: None,
-                    ladder: NO_LADDER,
-                    cause,
-                    died_in: Phase::Starting,
-                    ready_for: Duration::ZERO,
-                    then,
-                });
-                actions.push(Action::Kill);
-            }
+            State::Cancelling => self.kill_latecomer(actions),
             State::Idle
             | State::Starting { .. }
             | State::Ready { .. }
@@ -364,7 +221,7 @@ impl Machine {
     fn spawn_failed(&mut self, failure: SpawnFailure, actions: &mut Vec<Action>) {
         let (cause, then) = match self.state {
             State::Spawning => (failure.cause(), Then::Judge),
-            State::Cancelling { cause, then } => (cause, then),
+            State::Cancelling => (Cause::Requested, Then::Leave),
             State::Idle
             | State::Starting { .. }
             | State::Ready { .. }
@@ -414,7 +271,7 @@ impl Machine {
             (
                 State::Idle
                 | State::Spawning
-                | State::Cancelling { .. }
+                | State::Cancelling
                 | State::Stopping(_)
                 | State::Backoff { .. }
                 | State::Exited(_),
@@ -429,11 +286,9 @@ impl Machine {
             State::Ready { .. } if status.success() => (Cause::Voluntary, Then::Judge),
             State::Ready { .. } => (Cause::Crash, Then::Judge),
             State::Stopping(stopping) => (stopping.cause, stopping.then),
-            State::Idle
-            | State::Spawning
-            | State::Cancelling { .. }
-            | State::Backoff { .. }
-            | State::Exited(_) => return,
+            State::Idle | State::Spawning | State::Cancelling | State::Backoff { .. } | State::Exited(_) => {
+                return;
+            }
         };
         let (died_in, ready_for) = match &self.state {
             State::Stopping(stopping) => (stopping.died_in, stopping.ready_for),
@@ -462,7 +317,7 @@ impl Machine {
         }
     }
 
-    fn spawn(&mut self, trigger: Trigger, actions: &mut Vec<Action>) {
+    pub(super) fn spawn(&mut self, trigger: Trigger, actions: &mut Vec<Action>) {
         let from = self.phase();
         self.incarnation = Incarnation(self.incarnation.0 + 1);
         self.state = State::Spawning;
@@ -470,67 +325,18 @@ impl Machine {
         actions.push(Action::Spawn(self.incarnation));
     }
 
-    fn cancel(&mut self, cause: Cause, then: Then, trigger: Trigger, actions: &mut Vec<Action>) {
-        let from = self.phase();
-        self.state = State::Cancelling { cause, then };
-        self.changed(from, trigger, actions);
-        actions.push(Action::CancelSpawn(self.incarnation));
-    }
-
-    fn leave(&mut self, why: Final, trigger: Trigger, actions: &mut Vec<Action>) {
+    pub(super) fn leave(&mut self, why: Final, trigger: Trigger, actions: &mut Vec<Action>) {
         let from = self.phase();
         self.state = State::Exited(why);
         self.changed(from, trigger, actions);
     }
 
-    /// It has to go, at once: a child that hangs or lies gets no farewell.
-    fn condemn(&mut self, cause: Cause, actions: &mut Vec<Action>) {
-        self.descend(Rung::Kill, NO_LADDER, cause, Then::Judge, Trigger::Cause(cause), actions);
-    }
-
-    /// Begins a stop of the process that exists now.
-    fn descend(
-        &mut self,
-        rung: Rung,
-        ladder: Ladder,
-        cause: Cause,
-        then: Then,
-        trigger: Trigger,
-        actions: &mut Vec<Action>,
-    ) {
-        let died_in = self.phase();
-        let ready_for = self.ready_for();
-        let stopping = Stopping { rung, deadline: None, ladder, cause, died_in, ready_for, then };
-        self.take_rung(rung, stopping, trigger, actions);
-    }
-
-    /// Takes `rung`, or the next one below it that has a budget.
-    fn take_rung(&mut self, rung: Rung, stopping: Stopping, trigger: Trigger, actions: &mut Vec<Action>) {
-        let from = self.phase();
-        let Ladder { ask, term } = stopping.ladder;
-        let (rung, deadline, action) = match rung {
-            Rung::Ask if !ask.is_zero() => (Rung::Ask, Some(self.now + ask), Action::Ask { within: ask }),
-            Rung::Ask | Rung::Term if !term.is_zero() => (Rung::Term, Some(self.now + term), Action::Term),
-            Rung::Ask | Rung::Term | Rung::Kill => (Rung::Kill, None, Action::Kill),
-        };
-        self.state = State::Stopping(Stopping { rung, deadline, ..stopping });
-        self.changed(from, trigger, actions);
-        actions.push(action);
-    }
-
-    fn first_rung(&self) -> Rung {
-        match self.policy.ask {
-            Ask::Session => Rung::Ask,
-            Ask::Skip => Rung::Term,
-        }
-    }
-
-    fn ready_for(&self) -> Duration {
+    pub(super) fn ready_for(&self) -> Duration {
         match &self.state {
             State::Ready { since, .. } => self.now.since(*since),
             State::Idle
             | State::Spawning
-            | State::Cancelling { .. }
+            | State::Cancelling
             | State::Starting { .. }
             | State::Stopping(_)
             | State::Backoff { .. }
@@ -538,13 +344,13 @@ impl Machine {
         }
     }
 
-    fn changed(&self, from: Phase, trigger: Trigger, actions: &mut Vec<Action>) {
+    pub(super) fn changed(&self, from: Phase, trigger: Trigger, actions: &mut Vec<Action>) {
         let change = Change { incarnation: self.incarnation, from, to: self.phase(), trigger };
         actions.push(Action::Changed(change));
     }
 }
 
-fn earliest(deadlines: [Option<Moment>; 2]) -> Option<Moment> {
+pub(super) fn earliest(deadlines: [Option<Moment>; 2]) -> Option<Moment> {
     deadlines.into_iter().flatten().min()
 }
 

@@ -20,6 +20,7 @@ mod judge;
 mod machine;
 mod policy;
 mod pulse;
+mod stop;
 mod time;
 mod words;
 
