@@ -9,6 +9,7 @@
 mod lines;
 mod measure;
 mod peer;
+mod spawn;
 mod table;
 
 use std::process::ExitCode;
@@ -20,7 +21,7 @@ use crate::table::Row;
 type Bench = fn() -> Result<Vec<Row>>;
 
 /// Every bench, by the name that a filter matches. A new one is a file beside this and a line here.
-const BENCHES: &[(&str, Bench)] = &[("lines", lines::bench), ("peer", peer::bench)];
+const BENCHES: &[(&str, Bench)] = &[("lines", lines::bench), ("peer", peer::bench), ("spawn", spawn::bench)];
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse(std::env::args().skip(1))?;

@@ -6,15 +6,28 @@ use std::time::{Duration, Instant};
 /// rounds makes the median one of them.
 pub(crate) fn medians<E, const N: usize>(
     rounds: usize,
-    mut contestants: [&mut dyn FnMut() -> Result<(), E>; N],
+    contestants: [&mut dyn FnMut() -> Result<(), E>; N],
+) -> Result<[Duration; N], E> {
+    let mut timed = contestants.map(|contestant| {
+        move || {
+            let start = Instant::now();
+            contestant()?;
+            Ok(start.elapsed())
+        }
+    });
+    medians_of(rounds, timed.each_mut().map(|contestant| contestant as &mut dyn FnMut() -> Result<Duration, E>))
+}
+
+/// As [`medians`], for contestants that know themselves which part of their work counts.
+pub(crate) fn medians_of<E, const N: usize>(
+    rounds: usize,
+    mut contestants: [&mut dyn FnMut() -> Result<Duration, E>; N],
 ) -> Result<[Duration; N], E> {
     let mut times: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::with_capacity(rounds));
     // The first round warms caches and the branch predictor, and is not counted.
     for round in 0..=rounds {
         for (contestant, times) in contestants.iter_mut().zip(&mut times) {
-            let start = Instant::now();
-            contestant()?;
-            let elapsed = start.elapsed();
+            let elapsed = contestant()?;
             if round > 0 {
                 times.push(elapsed);
             }

@@ -4,6 +4,7 @@ mod args;
 mod doctor;
 mod exec;
 mod say;
+mod trees;
 
 use std::process::ExitCode;
 

@@ -23,6 +23,7 @@ use self::owner::{Owner, Wish};
 use self::watch::Watcher;
 use crate::args::ExecArgs;
 use crate::say::{self, Format};
+use crate::trees;
 
 /// Chunks of output that may wait for a slow reader. Then the child waits.
 const CHUNKS: usize = 16;
@@ -45,10 +46,9 @@ async fn supervise(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
     let mut spec = plan::spec(&args)?;
     spec.tee = Some(Tee::new(tee));
 
-    let launcher = Launcher::current_exe();
-    let supervisor = Supervisor::new(Settings { launcher, starting_at_once: NonZeroUsize::MIN });
-    let child = supervisor.start(spec)?;
     let output = Output::new(format);
+    let supervisor = supervisor(&output, format).await;
+    let child = supervisor.start(spec)?;
     let watcher = Watcher::new(&args, output.clone());
     let mut watching = tokio::spawn(watcher.watch(child.clone(), spoken));
 
@@ -101,6 +101,33 @@ async fn supervise(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
+/// A supervisor that has cleared up after hosts that crashed. Without a place to write things down it works all the same:
+/// only a machine without pid namespaces has anything to write down.
+async fn supervisor(output: &Output, format: Format) -> Supervisor {
+    let settings = Settings { launcher: Launcher::current_exe(), starting_at_once: NonZeroUsize::MIN };
+    let (leftovers, swept) = match trees::open() {
+        Ok(Some(opened)) => opened,
+        Ok(None) => return Supervisor::new(settings),
+        Err(error) => {
+            if format == Format::Text {
+                output.note(&format!("{}: {error:#}; going on without\n", say::label())).await;
+            }
+            return Supervisor::new(settings);
+        }
+    };
+    if !swept.killed.is_empty() {
+        match format {
+            Format::Json => output.events([Told::Swept { killed: swept.killed.len() }]).await,
+            Format::Text => {
+                let count = swept.killed.len();
+                let text = format!("{}: {count} processes that a crashed host had left were killed\n", say::label());
+                output.note(&text).await;
+            }
+        }
+    }
+    Supervisor::with_leftovers(settings, leftovers)
+}
+
 /// Why the run came to its end, beyond what the child's own report says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
@@ -142,6 +169,7 @@ enum Told<'a> {
     State { incarnation: Incarnation, from: &'a str, to: &'a str, because: &'a str },
     Exit(&'a Report),
     Missed { count: u64 },
+    Swept { killed: usize },
     Done { reason: &'a str, exit_code: u8 },
 }
 

@@ -1,0 +1,20 @@
+//! The registry of running trees: what a crashed host left is found and removed by the next one that starts.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use outrigger_supervise::leftovers::{Leftovers, Swept};
+
+/// Where hosts of this user write down what they run; `None` when there is no place for state.
+pub(crate) fn registry() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+    Some(state.join("outrigger/trees"))
+}
+
+/// Clears up after hosts that crashed, and opens a place for our own trees.
+pub(crate) fn open() -> anyhow::Result<Option<(Leftovers, Swept)>> {
+    let Some(registry) = registry() else { return Ok(None) };
+    let swept = Leftovers::sweep(&registry).context("what a crashed host left could not be looked for")?;
+    Ok(Some((Leftovers::open(&registry)?, swept)))
+}
