@@ -41,8 +41,13 @@ fn main() -> ExitCode {
         Some(_) | None => {}
     }
     let launching = [launch::trials(), launch_death::trials(), launch_leftovers::trials(), sandbox::trials()];
-    let living =
-        [state::trials(), state_laws::trials(), driver::trials(), driver_session::trials(), driver_flood::trials()];
+    let living = [
+        state::trials(),
+        state_laws::trials(),
+        driver::trials(),
+        driver_session::trials(),
+        driver_flood::trials(),
+    ];
     let trials: Vec<Trial> = launching.into_iter().chain(living).flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
