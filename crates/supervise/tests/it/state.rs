@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_crash_is_followed_by_growing_waits,
         the_waits_are_spread_but_never_beyond_the_jitter,
         a_stable_stretch_makes_the_next_wait_the_first_one_again,
+        a_missed_heartbeat_breaks_the_stable_stretch,
         the_crash_that_completes_the_loop_is_the_last,
         crashes_leave_the_window_one_by_one,
         a_crash_exactly_as_old_as_the_window_still_counts,
@@ -205,6 +206,20 @@ fn a_stable_stretch_makes_the_next_wait_the_first_one_again() {
          @300.4 ended(crash→restart2+1) backoff @301.4 starting spawn#3 ready
          @601.4 ended(crash→restart1+0.5) backoff",
     );
+}
+
+fn a_missed_heartbeat_breaks_the_stable_stretch() {
+    let policy = || Policy {
+        heartbeat: Heartbeat::WePing { every: secs(5), missed: times(3) },
+        ..with_retry(|retry| retry.stable_after = secs(20))
+    };
+    let life = |pongs: &str| {
+        play(policy(), &format!("start spawned exit(1) wait@0.5 spawned ready {pongs} exit(1)@22"))
+    };
+    let steady = "pong(1)@5.6 pong(2)@10.6 pong(3)@15.6 pong(4)@20.6";
+    assert!(life(steady).ends_with("ended(crash→restart1+0.5) backoff"), "{}", life(steady));
+    let interrupted = steady.replace("pong(1)@5.6 ", "");
+    assert!(life(&interrupted).ends_with("ended(crash→restart2+1) backoff"), "{}", life(&interrupted));
 }
 
 fn the_crash_that_completes_the_loop_is_the_last() {
@@ -393,10 +408,11 @@ fn a_rung_without_a_budget_is_skipped() {
 fn a_second_stop_means_now() {
     check(
         usual(),
-        "start spawned ready stop@1 stop@1.5 stop stop! signal(9)",
+        "start spawned ready stop@1 stop@1.5 signal(9)",
         "starting spawn#1 ready @1 stopping_ask ask @1.5 stopping_kill kill ended(requested→requested) exited",
     );
     check(usual(), "start spawned ready stop!", "starting spawn#1 ready stopping_kill kill");
+    check(usual(), "start spawned ready stop! stop! stop", "starting spawn#1 ready stopping_kill kill");
 }
 
 fn a_stop_is_done_only_when_everything_is_reaped() {
@@ -458,6 +474,16 @@ fn a_stop_while_it_restarts_prevents_the_restart() {
         usual(),
         "start spawned ready restart@1 stop@2 stop@2.5 signal(9)",
         "starting spawn#1 ready @1 stopping_ask ask @2.5 stopping_kill kill ended(restarted→requested) exited",
+    );
+    check(
+        usual(),
+        "start spawned ready restart@1 stop!@2 signal(9)",
+        "starting spawn#1 ready @1 stopping_ask ask @2 stopping_kill kill ended(restarted→requested) exited",
+    );
+    check(
+        usual(),
+        "start spawned ready fault(unhealthy) stop! signal(9)",
+        "starting spawn#1 ready stopping_kill kill ended(unhealthy→requested) exited",
     );
 }
 
@@ -537,8 +563,12 @@ fn a_child_that_falls_silent_is_killed() {
         "start spawned ready beat@30 beat@70 wait@200 signal(9)",
         "starting spawn#1 ready @115 stopping_kill kill @200 ended(unhealthy→restart1+0.5) backoff",
     );
-    // A beat that the driver delivers late carries its own time.
-    check(beating(Counted::Always), "start spawned ready beat@44.9 wait@89", "starting spawn#1 ready");
+    // A beat that the driver delivers late carries its own time, which never moves back what is known.
+    check(
+        beating(Counted::Always),
+        "start spawned ready beat(20)@40 beat(10)@41 wait@64.9 wait@65",
+        "starting spawn#1 ready @65 stopping_kill kill",
+    );
 }
 
 fn silence_counts_only_while_a_stream_is_active() {

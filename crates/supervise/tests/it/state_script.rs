@@ -108,7 +108,9 @@ fn event(word: &str, incarnation: Incarnation, at: Moment) -> Event {
         "exit" => Happening::Reaped(Status::Code(argument.parse().expect("an exit code"))),
         "signal" => Happening::Reaped(Status::Signal(argument.parse().expect("a signal"))),
         "pong" => Happening::Pong(PingSeq(argument.parse().expect("a ping"))),
-        "beat" => Happening::Beat(at),
+        // `beat(3)` is a sign of life from second 3 that is delivered only now.
+        "beat" if argument.is_empty() => Happening::Beat(at),
+        "beat" => Happening::Beat(Moment::after_origin(Duration::from_secs_f64(number(argument)))),
         "stream+" => Happening::StreamBegan,
         "stream-" => Happening::StreamEnded,
         "ask_refused" => Happening::AskRefused,
