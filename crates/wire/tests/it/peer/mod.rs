@@ -3,6 +3,7 @@
 mod calls;
 mod ending;
 mod flood;
+mod interop;
 mod requests;
 
 use std::collections::HashMap;
