@@ -15,7 +15,10 @@ pub(crate) fn medians<E, const N: usize>(
             Ok(start.elapsed())
         }
     });
-    medians_of(rounds, timed.each_mut().map(|contestant| contestant as &mut dyn FnMut() -> Result<Duration, E>))
+    medians_of(
+        rounds,
+        timed.each_mut().map(|contestant| contestant as &mut dyn FnMut() -> Result<Duration, E>),
+    )
 }
 
 /// As [`medians`], for contestants that know themselves which part of their work counts.

@@ -25,14 +25,21 @@ const GOAL: Duration = Duration::from_millis(2);
 pub(crate) fn bench() -> Result<Vec<Row>> {
     let launcher = Launcher::at(beside_us("outrigger")?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let supervisor = Supervisor::new(Settings { launcher, starting_at_once: NonZeroUsize::MIN });
-    let supervised = |level| runtime.block_on(supervised(&supervisor, level));
-    let [bare, off, basic, strict] = medians_of(101, [
-        &mut bare,
-        &mut || supervised(Level::Off),
-        &mut || supervised(Level::Basic),
-        &mut || supervised(Level::Strict),
-    ])?;
+    let supervisor = |launcher| Supervisor::new(Settings { launcher, starting_at_once: NonZeroUsize::MIN });
+    let (cold, warm) = (supervisor(launcher.clone()), supervisor(launcher.with_spare()));
+    let supervised = |supervisor, level| runtime.block_on(supervised(supervisor, level));
+    // The warm starts come first and the bare one last, because whoever comes after a warm start finds the next spare
+    // being started on the other core.
+    let [off, basic, strict, cold, bare] = medians_of(
+        101,
+        [
+            &mut || supervised(&warm, Level::Off),
+            &mut || supervised(&warm, Level::Basic),
+            &mut || supervised(&warm, Level::Strict),
+            &mut || supervised(&cold, Level::Basic),
+            &mut bare,
+        ],
+    )?;
     let row = |name: &str, ours, goal| Row {
         name: name.into(),
         unit: "start",
@@ -45,6 +52,7 @@ pub(crate) fn bench() -> Result<Vec<Row>> {
         row("spawn/off", off, Goal::Shown),
         row("spawn/basic", basic, Goal::MoreByAtMost(GOAL)),
         row("spawn/strict", strict, Goal::Shown),
+        row("spawn/basic, no spare", cold, Goal::Shown),
     ])
 }
 
@@ -57,7 +65,8 @@ fn beside_us(name: &str) -> Result<PathBuf> {
 
 fn bare() -> Result<Duration> {
     let start = Instant::now();
-    let mut child = Command::new("/bin/echo").arg("up").stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let mut child =
+        Command::new("/bin/echo").arg("up").stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let stdout = child.stdout.take().context("stdout is piped")?;
     let mut line = String::new();
     BufReader::new(stdout).read_line(&mut line)?;

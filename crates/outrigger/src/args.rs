@@ -36,7 +36,9 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  outrigger doctor\n  outrigger doctor --json")]
     Doctor,
     /// Print a completion script for a shell.
-    #[command(after_help = "Examples:\n  outrigger completions bash > ~/.local/share/bash-completion/completions/outrigger\n  outrigger completions zsh > ~/.zfunc/_outrigger")]
+    #[command(
+        after_help = "Examples:\n  outrigger completions bash > ~/.local/share/bash-completion/completions/outrigger\n  outrigger completions zsh > ~/.zfunc/_outrigger"
+    )]
     Completions {
         /// The shell to write the script for.
         shell: clap_complete::Shell,

@@ -53,70 +53,78 @@ fn to_text(report: &Report<'_>) -> String {
     let user = if found.root { "root" } else { "an ordinary user" };
     let mut text = format!("{bold}outrigger {}{bold:#} on {}, as {user}\n", report.version, found.kernel);
 
-    section(&mut text, "Nothing outlives its owner", &[
-        Finding {
-            name: "pid namespace",
-            capability: &found.pid_namespace,
-            with: "the kernel kills a tree with its owner",
-            without: "a subreaper sweeps instead; a host and a keeper killed in the same instant leave orphans until the next start",
-        },
-        Finding {
-            name: "user namespace",
-            capability: &found.user_namespace,
-            with: "the same without root",
-            without: "only root gets pid namespaces",
-        },
-        Finding {
-            name: "own /proc",
-            capability: &found.proc_mount,
-            with: "a child sees only its own tree there",
-            without: "a child that looks itself up in /proc by its own number finds somebody else",
-        },
-        Finding {
-            name: "subreaper",
-            capability: &found.subreaper,
-            with: "orphans come back to us",
-            without: "a grandchild in its own session is lost without a pid namespace",
-        },
-        Finding {
-            name: "pidfd",
-            capability: &found.pidfd,
-            with: "we never kill a recycled number",
-            without: "nothing can be started",
-        },
-    ]);
-    section(&mut text, "The box", &[
-        Finding {
-            name: "no new privileges",
-            capability: &found.no_new_privs,
-            with: "setuid programs gain nothing",
-            without: "levels basic and above are refused",
-        },
-        Finding {
-            name: "resource limits",
-            capability: &found.limits,
-            with: "memory, processor time and files of a process",
-            without: "limits are refused",
-        },
-        Finding {
-            name: "Landlock",
-            capability: &found.landlock,
-            with: "files, TCP, signals and abstract sockets",
-            without: "levels strict and required are refused",
-        },
-        Finding {
-            name: "seccomp",
-            capability: &found.seccomp,
-            with: "dangerous system calls and socket families",
-            without: "levels strict and required are refused",
-        },
-        Finding {
-            name: "cgroup kill",
-            capability: &found.cgroup_kill,
-            with: "a control group of our own could be killed whole",
-            without: "not needed for the tree kill",
-        },
-    ]);
+    section(
+        &mut text,
+        "Nothing outlives its owner",
+        &[
+            Finding {
+                name: "pid namespace",
+                capability: &found.pid_namespace,
+                with: "the kernel kills a tree with its owner",
+                without: "a subreaper sweeps instead; a host and a keeper killed in the same instant leave orphans until the next start",
+            },
+            Finding {
+                name: "user namespace",
+                capability: &found.user_namespace,
+                with: "the same without root",
+                without: "only root gets pid namespaces",
+            },
+            Finding {
+                name: "own /proc",
+                capability: &found.proc_mount,
+                with: "a child sees only its own tree there",
+                without: "a child that looks itself up in /proc by its own number finds somebody else",
+            },
+            Finding {
+                name: "subreaper",
+                capability: &found.subreaper,
+                with: "orphans come back to us",
+                without: "a grandchild in its own session is lost without a pid namespace",
+            },
+            Finding {
+                name: "pidfd",
+                capability: &found.pidfd,
+                with: "we never kill a recycled number",
+                without: "nothing can be started",
+            },
+        ],
+    );
+    section(
+        &mut text,
+        "The box",
+        &[
+            Finding {
+                name: "no new privileges",
+                capability: &found.no_new_privs,
+                with: "setuid programs gain nothing",
+                without: "levels basic and above are refused",
+            },
+            Finding {
+                name: "resource limits",
+                capability: &found.limits,
+                with: "memory, processor time and files of a process",
+                without: "limits are refused",
+            },
+            Finding {
+                name: "Landlock",
+                capability: &found.landlock,
+                with: "files, TCP, signals and abstract sockets",
+                without: "levels strict and required are refused",
+            },
+            Finding {
+                name: "seccomp",
+                capability: &found.seccomp,
+                with: "dangerous system calls and socket families",
+                without: "levels strict and required are refused",
+            },
+            Finding {
+                name: "cgroup kill",
+                capability: &found.cgroup_kill,
+                with: "a control group of our own could be killed whole",
+                without: "not needed for the tree kill",
+            },
+        ],
+    );
 
     let level = match found.auto_level {
         Level::Off => "off",

@@ -26,7 +26,7 @@
 //! * A stop returns when everything is reaped, within its [`Ladder`](state::Ladder) plus the kernel's time to kill.
 //! * Standard error is always read. What a child says is bounded in lines, bytes, file sizes and rate; what does not fit is
 //!   counted, never waited for. Only a [`Tee`](spec::Tee) makes the child wait, because its owner asked for every byte; one
-//!   that is held and not read also holds up the report on the end.
+//!   that is held and not read also holds up a stop, which [`Child::kill`](driver::Child::kill) does not wait for.
 //! * Nobody who watches can slow a child down: events are kept in a ring, and who is late is told how many were missed.
 //!
 //! # Example

@@ -55,7 +55,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "" => return Err(format!("`{text}` has no unit; write 250ms, 5s, 10m or 2h")),
         _ => return Err(format!("`{unit}` is not a unit of time; write 250ms, 5s, 10m or 2h")),
     };
-    let number: f64 = number.parse().map_err(|_| format!("`{text}` is not a time; write 250ms, 5s, 10m or 2h"))?;
+    let number: f64 =
+        number.parse().map_err(|_| format!("`{text}` is not a time; write 250ms, 5s, 10m or 2h"))?;
     Duration::try_from_secs_f64(number * seconds_per_unit).map_err(|_| format!("`{text}` is too long"))
 }
 
@@ -97,7 +98,8 @@ impl FromStr for HeartbeatArg {
         if let Some(rest) = rest("ping:") {
             let (every, misses) = rest.split_once(':').unwrap_or((rest, "3"));
             let misses = misses.parse().ok().filter(|misses| *misses > 0);
-            let misses = misses.ok_or_else(|| format!("`{rest}` does not end in a count of misses; {HELP}"))?;
+            let misses =
+                misses.ok_or_else(|| format!("`{rest}` does not end in a count of misses; {HELP}"))?;
             return Ok(Self::Ping { every: positive(every)?, misses });
         }
         Err(format!("`{text}` is not a heartbeat rule; {HELP}"))

@@ -120,7 +120,8 @@ async fn supervisor(output: &Output, format: Format) -> Supervisor {
             Format::Json => output.events([Told::Swept { killed: swept.killed.len() }]).await,
             Format::Text => {
                 let count = swept.killed.len();
-                let text = format!("{}: {count} processes that a crashed host had left were killed\n", say::label());
+                let text =
+                    format!("{}: {count} processes that a crashed host had left were killed\n", say::label());
                 output.note(&text).await;
             }
         }

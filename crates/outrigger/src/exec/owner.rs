@@ -96,6 +96,9 @@ fn watch_stdin() -> anyhow::Result<oneshot::Receiver<()>> {
         // If nobody listens any more we are on our way out already.
         let _ = cut.send(());
     };
-    std::thread::Builder::new().name("lifeline".to_owned()).spawn(watch).context("no thread for standard input")?;
+    std::thread::Builder::new()
+        .name("lifeline".to_owned())
+        .spawn(watch)
+        .context("no thread for standard input")?;
     Ok(lifeline)
 }

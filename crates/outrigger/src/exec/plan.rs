@@ -90,7 +90,8 @@ fn heartbeat(rule: &HeartbeatArg) -> anyhow::Result<Heartbeat> {
             Heartbeat::TheyBeat { silence: *silence, counted: Counted::Always }
         }
         HeartbeatArg::Ping { every, misses } => {
-            let missed = NonZeroU32::new(*misses).context("--heartbeat: at least one miss must be allowed")?;
+            let missed =
+                NonZeroU32::new(*misses).context("--heartbeat: at least one miss must be allowed")?;
             Heartbeat::WePing { every: *every, missed }
         }
     })

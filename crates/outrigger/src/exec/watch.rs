@@ -254,7 +254,12 @@ async fn converse(mut session: Session, input: &mut Input, stall: Option<Duratio
     }
 }
 
-async fn write(stdin: &mut Option<pipe::Sender>, bytes: &[u8], stall: Option<Duration>, handle: &SessionHandle) {
+async fn write(
+    stdin: &mut Option<pipe::Sender>,
+    bytes: &[u8],
+    stall: Option<Duration>,
+    handle: &SessionHandle,
+) {
     let Some(pipe) = stdin else { return };
     // Each write that the program takes shows that it reads; only one that it does not take at all is a stall.
     let mut rest = bytes;

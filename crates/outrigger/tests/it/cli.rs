@@ -31,7 +31,8 @@ fn output_passes_through_untouched_and_a_good_run_says_nothing_of_its_own() {
 
 #[test]
 fn standard_input_is_forwarded_when_asked_and_its_end_is_only_the_end_of_the_input() {
-    let mut command = outrigger(["exec", "--stdin", "forward", "--", "sh", "-c", "sort; sleep 0.2; echo end"]);
+    let mut command =
+        outrigger(["exec", "--stdin", "forward", "--", "sh", "-c", "sort; sleep 0.2; echo end"]);
     let mut child = command.spawn().expect("outrigger starts");
     let mut stdin = child.stdin.take().expect("stdin is piped");
     std::io::Write::write_all(&mut stdin, b"b\na\n").expect("the input is read");
@@ -86,7 +87,8 @@ fn mistakes_on_the_command_line_are_explained_and_exit_with_2() {
 
 #[test]
 fn a_restart_rule_that_could_never_give_up_is_refused_before_anything_starts() {
-    let finished = run(&["exec", "--restart", "always", "--backoff", "30s", "--crash-limit", "5/10s", "--", "true"]);
+    let finished =
+        run(&["exec", "--restart", "always", "--backoff", "30s", "--crash-limit", "5/10s", "--", "true"]);
     assert_eq!(finished.code(), 125, "{}", finished.stderr);
     assert!(finished.stderr.contains("crash"), "{}", finished.stderr);
 }
@@ -123,7 +125,8 @@ fn completion_scripts_are_valid_in_their_shells() {
     for (shell, check) in [("bash", "bash"), ("zsh", "zsh")] {
         let script = run(&["completions", shell]).stdout;
         assert!(script.contains("outrigger"), "{shell}");
-        let mut parser = Command::new(check).arg("-n").stdin(Stdio::piped()).spawn().expect("the shell is installed");
+        let mut parser =
+            Command::new(check).arg("-n").stdin(Stdio::piped()).spawn().expect("the shell is installed");
         let mut stdin = parser.stdin.take().expect("stdin is piped");
         std::io::Write::write_all(&mut stdin, script.as_bytes()).expect("the shell reads it");
         drop(stdin);

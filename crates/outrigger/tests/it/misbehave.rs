@@ -35,7 +35,8 @@ fn a_child_that_ignores_sigterm_is_killed_after_its_budget() {
 fn a_child_that_floods_stderr_with_a_gigabyte_costs_the_host_nothing() {
     let finished = sh(&[], "head -c 1000000000 /dev/zero >&2; exit 3");
     assert_eq!(finished.code(), 3);
-    let finished = sh(&[], "yes 'a line of an ordinary length, again and again' | head -c 1000000000 >&2; exit 4");
+    let finished =
+        sh(&[], "yes 'a line of an ordinary length, again and again' | head -c 1000000000 >&2; exit 4");
     assert_eq!(finished.code(), 4);
 }
 
@@ -52,7 +53,16 @@ fn a_child_that_never_becomes_ready_is_stopped_and_the_report_says_so() {
 #[test]
 fn a_child_that_stops_reading_its_input_is_stopped_when_the_stall_limit_passes() {
     let mut command = outrigger([
-        "exec", "--json", "--stdin", "forward", "--stall", "300ms", "--", "sh", "-c", "exec sleep 1000",
+        "exec",
+        "--json",
+        "--stdin",
+        "forward",
+        "--stall",
+        "300ms",
+        "--",
+        "sh",
+        "-c",
+        "exec sleep 1000",
     ]);
     let mut running = Running::start(&mut command);
     let mut stdin = running.child.stdin.take().expect("stdin is piped");
@@ -128,7 +138,8 @@ fn a_heartbeat_by_ping_keeps_an_answering_child_and_ends_a_silent_one() {
 #[test]
 fn a_reader_that_goes_away_stops_the_child() {
     let tag = Tag::new();
-    let mut command = outrigger(["exec", "--env", tag.as_arg(), "--", "sh", "-c", "while :; do echo y; done"]);
+    let mut command =
+        outrigger(["exec", "--env", tag.as_arg(), "--", "sh", "-c", "while :; do echo y; done"]);
     let mut child = command.spawn().expect("outrigger starts");
     tag.wait_for(1);
     drop(child.stdout.take());

@@ -84,9 +84,9 @@ pub(crate) struct Finished {
 
 impl Finished {
     pub(crate) fn code(&self) -> i32 {
-        self.status.code().unwrap_or_else(|| {
-            panic!("ended by signal {:?}; stderr:\n{}", self.status.signal(), self.stderr)
-        })
+        self.status
+            .code()
+            .unwrap_or_else(|| panic!("ended by signal {:?}; stderr:\n{}", self.status.signal(), self.stderr))
     }
 
     /// The lines of `--json` output. Anything else on standard output is a fault.
@@ -150,12 +150,7 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        Finished {
-            stdout: self.stdout.finish(),
-            stderr: self.stderr.finish(),
-            status,
-            peak_rss,
-        }
+        Finished { stdout: self.stdout.finish(), stderr: self.stderr.finish(), status, peak_rss }
     }
 }
 

@@ -46,15 +46,35 @@ pub(super) enum Then {
 /// When the process is reaped its streams should end; a descriptor that it passed to a stranger keeps them open. From the
 /// last call on a pump takes what is there and waits for no more.
 #[derive(Debug)]
-pub(super) struct LastCall(watch::Sender<Option<Instant>>);
+pub(super) struct LastCall(watch::Sender<Called>);
+
+/// What the pumps have been told.
+#[derive(Clone, Copy, Debug)]
+struct Called {
+    /// The process is reaped: after this moment no more is waited for. What was read is still passed on.
+    until: Option<Instant>,
+    tee: Passing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passing {
+    /// Every byte.
+    On,
+    /// The owner wants the child gone this instant; nobody waits for a reader any more.
+    Cut,
+}
 
 impl LastCall {
     pub(super) fn new() -> Self {
-        Self(watch::Sender::new(None))
+        Self(watch::Sender::new(Called { until: None, tee: Passing::On }))
     }
 
     pub(super) fn at(&self, when: Instant) {
-        self.0.send_replace(Some(when));
+        self.0.send_modify(|called| called.until = Some(when));
+    }
+
+    pub(super) fn cut(&self) {
+        self.0.send_modify(|called| called.tee = Passing::Cut);
     }
 
     pub(super) fn listen(&self) -> Closing {
@@ -64,20 +84,22 @@ impl LastCall {
 
 /// The pump's ear for the last call.
 #[derive(Clone, Debug)]
-pub(super) struct Closing(watch::Receiver<Option<Instant>>);
+pub(super) struct Closing(watch::Receiver<Called>);
 
 impl Closing {
     /// Whether the time is over. Only a stranger can still be writing then.
     fn is_over(&self) -> bool {
-        self.0.borrow().is_some_and(|when| when <= Instant::now())
+        self.0.borrow().until.is_some_and(|until| until <= Instant::now())
     }
 
     /// Waits for more to read; says whether it is worth trying.
     async fn more(&mut self, pipe: &pipe::Receiver) -> bool {
         let last_call = async {
-            // Without a time the driver is gone, and the process with it.
-            if let Ok(Some(when)) = self.0.wait_for(Option::is_some).await.map(|when| *when) {
-                sleep_until(when).await;
+            let until =
+                self.0.wait_for(|called| called.until.is_some()).await.ok().and_then(|called| called.until);
+            // Without one the driver is gone, and the process with it.
+            if let Some(until) = until {
+                sleep_until(until).await;
             }
         };
         tokio::select! {
@@ -85,6 +107,12 @@ impl Closing {
             readable = pipe.readable() => readable.is_ok(),
             () = last_call => false,
         }
+    }
+
+    /// Waits until nobody wants what was read.
+    async fn cut(&mut self) {
+        // A driver that is gone wants nothing either.
+        let _ = self.0.wait_for(|called| called.tee == Passing::Cut).await;
     }
 }
 
@@ -162,7 +190,12 @@ impl LogPump {
     async fn copy(&mut self) {
         let Some(Tee(to)) = &self.tee else { return };
         for copy in self.copies.drain(..) {
-            if to.send(copy).await.is_err() {
+            let taken = tokio::select! {
+                biased;
+                () = self.closing.cut() => false,
+                sent = to.send(copy) => sent.is_ok(),
+            };
+            if !taken {
                 self.tee = None;
                 break;
             }

@@ -126,11 +126,11 @@ impl Driver {
         while self.machine.ended().is_none() {
             match self.wake().await {
                 Woken::Command(Command::Stop(ladder)) => self.feed(Event::Stop(ladder)),
-                Woken::Command(Command::Kill) => self.feed(Event::StopNow),
+                Woken::Command(Command::Kill) => self.stop_now(),
                 Woken::Command(Command::Restart(ladder)) => self.feed(Event::Restart(ladder)),
                 Woken::Orphaned => {
                     self.owned = Owned::No;
-                    self.feed(Event::StopNow);
+                    self.stop_now();
                 }
                 Woken::Said(said) => self.said(said),
                 Woken::Progress(Progress::Launched(result)) => self.launched(*result),
@@ -160,6 +160,14 @@ impl Driver {
             progress = self.process.progress() => Woken::Progress(progress),
             () = timer => Woken::Timer,
         }
+    }
+
+    /// Nobody waits for anything any more, not even for whoever reads the tee.
+    fn stop_now(&mut self) {
+        if let Some(live) = self.process.live() {
+            live.last_call.cut();
+        }
+        self.feed(Event::StopNow);
     }
 
     fn tick(&mut self) {

@@ -56,17 +56,33 @@ pub fn intercept() -> Option<ExitCode> {
 #[derive(Clone, Debug)]
 pub struct Launcher {
     executable: PathBuf,
+    ahead: Ahead,
+}
+
+/// How many launchers are started before they are needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    None,
+    One,
 }
 
 impl Launcher {
     /// This very program, through `/proc/self/exe`: right even when the file on disk was replaced by an upgrade.
     pub fn current_exe() -> Self {
-        Self { executable: crate::platform::own_executable() }
+        Self { executable: crate::platform::own_executable(), ahead: Ahead::None }
     }
 
     /// Another executable that calls [`intercept`], for hosts that cannot (an embedding in another language).
     pub fn at(executable: PathBuf) -> Self {
-        Self { executable }
+        Self { executable, ahead: Ahead::None }
+    }
+
+    /// Keeps one launcher waiting from the first launch on, so that later ones are over in a fraction of the time. It is
+    /// two sleeping processes of a few megabytes, which end with this host like any tree. For hosts that start children
+    /// often.
+    #[must_use]
+    pub fn with_spare(self) -> Self {
+        Self { ahead: Ahead::One, ..self }
     }
 
     pub(crate) fn executable(&self) -> &std::path::Path {
@@ -78,7 +94,7 @@ impl Launcher {
     ///
     /// Must be called inside a tokio runtime with I/O enabled.
     pub async fn launch(&self, plan: Plan, channels: Channels) -> Result<Launched, LaunchError> {
-        crate::platform::launch(&self.executable, plan, channels).await
+        crate::platform::launch(&self.executable, self.ahead, plan, channels).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::launch::{Channels, Exit, LaunchError, Launched, Plan, Signal, TreeTag};
+use crate::launch::{Ahead, Channels, Exit, LaunchError, Launched, Plan, Signal, TreeTag};
 use crate::sandbox::Capabilities;
 use crate::tree::{Identity, Pid, Usage};
 
@@ -37,6 +37,7 @@ pub(crate) fn own_executable() -> PathBuf {
 
 pub(crate) async fn launch(
     _executable: &Path,
+    _ahead: Ahead,
     _plan: Plan,
     _channels: Channels,
 ) -> Result<Launched, LaunchError> {

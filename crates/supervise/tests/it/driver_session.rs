@@ -10,7 +10,7 @@ use libtest_mimic::Trial;
 use outrigger_supervise::driver::{Opened, Request, Session};
 use outrigger_supervise::launch::Status;
 use outrigger_supervise::ready::{Before, Gate, LineMatch, StdoutGate};
-use outrigger_supervise::spec::Spec;
+use outrigger_supervise::spec::{Spec, Spoken, Stream, Tee};
 use outrigger_supervise::state::{
     Ask, Cause, Counted, Fault, Final, Heartbeat, Incarnation, Ladder, Phase, Restart,
 };
@@ -37,6 +37,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("what_the_session_of_an_earlier_process_says_is_ignored", stale_session),
         trial("extra_descriptors_are_made_afresh_for_every_process", extra_descriptors),
         trial("a_child_that_ended_for_good_gives_no_more_sessions", no_more_sessions),
+        trial("a_tee_gets_every_byte_of_both_streams_however_slowly_it_reads", slow_tee),
+        trial("a_tee_that_nobody_reads_makes_the_child_wait_but_not_a_kill", unread_tee),
     ]
 }
 
@@ -301,4 +303,30 @@ async fn no_more_sessions() {
     assert_eq!(said, "done\n");
     assert!(child.next_session().await.is_none());
     assert!(child.next_session().await.is_none());
+}
+
+async fn slow_tee() {
+    let (tee, mut spoken) = tokio::sync::mpsc::channel(1);
+    // More than the pipe, the tee and a turn of reading hold together, so that the child is gone before the end is read.
+    let script = "head -c 1500000 /dev/zero; head -c 1500000 /dev/zero >&2";
+    let child = supervisor().start(Spec { tee: Some(Tee::new(tee)), ..shell(script) }).expect("a good spec");
+    let (mut stdout, mut stderr) = (0, 0);
+    while let Some(Spoken { stream, bytes, .. }) = spoken.recv().await {
+        match stream {
+            Stream::Stdout => stdout += bytes.len(),
+            Stream::Stderr => stderr += bytes.len(),
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((stdout, stderr), (1_500_000, 1_500_000));
+    assert_eq!(child.wait().await.why, Final::Voluntary);
+}
+
+async fn unread_tee() {
+    let (tee, mut spoken) = tokio::sync::mpsc::channel(1);
+    let script = "while :; do echo words; done";
+    let child = supervisor().start(Spec { tee: Some(Tee::new(tee)), ..shell(script) }).expect("a good spec");
+    assert!(spoken.recv().await.is_some());
+    assert_eq!(child.kill().await.why, Final::Requested);
+    drop(spoken);
 }

@@ -32,6 +32,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("dropping_a_launch_half_way_leaves_nothing", dropped_launch),
         trial("a_host_killed_at_any_moment_leaves_nothing", || killed_host(Privilege::AsWeAre)),
         trial("an_unprivileged_host_killed_at_any_moment_leaves_nothing", || killed_host(Privilege::Nobody)),
+        trial("a_host_that_panics_leaves_nothing_a_hundred_times", panicking_host),
         trial("a_killed_launcher_takes_the_tree_along_and_is_reported", killed_launcher),
         trial("a_killed_keeper_takes_the_tree_along_and_is_reported", killed_keeper),
         trial("a_stopped_launcher_does_not_save_the_tree", stopped_launcher),
@@ -206,6 +207,22 @@ async fn killed_host(privilege: Privilege) {
         .expect("stderr");
 }
 
+async fn panicking_host() {
+    for round in 0..100 {
+        let (name, value) = ("OUTRIGGER_TEST_MARK", format!("{}-panic-{round}", std::process::id()));
+        let output = command(&own_path())
+            .args(["__host", "panic", "PidNamespace"])
+            .env(name, &value)
+            .stdin(Stdio::null())
+            .output()
+            .expect("a host");
+        assert_eq!(output.status.code(), Some(101), "a panic ends the host");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "up\n");
+        let mark = format!("{name}={value}");
+        until("the end of everything", PROMISE, || carrying(&mark).is_empty()).await;
+    }
+}
+
 /// A host process of its own.
 pub(crate) struct Host {
     pub(crate) child: Child,
@@ -308,7 +325,7 @@ async fn stopped_launcher() {
     }
 }
 
-/// Plays one host: launches a child with an escaped grandchild, says so, and sleeps.
+/// Plays one host: launches a child with an escaped grandchild, says so, and sleeps, or panics.
 pub(crate) fn host(args: &[String]) -> ExitCode {
     let containment = match args.get(1).map(String::as_str) {
         Some("PidNamespace") => Containment::PidNamespace,
@@ -324,6 +341,7 @@ pub(crate) fn host(args: &[String]) -> ExitCode {
         let registry = args.get(2).map(|path| Leftovers::open(Path::new(path)).expect("a registry"));
         let _note = registry.as_ref().map(|registry| registry.note(&launched).expect("a note"));
         writeln!(std::io::stdout(), "up").expect("stdout");
+        assert_ne!(args[0], "panic", "as the test wants it");
         launched.control.wait().await;
     });
     ExitCode::FAILURE

@@ -9,6 +9,7 @@ mod launch;
 mod launch_death;
 mod launch_kit;
 mod launch_leftovers;
+mod launch_spare;
 mod misbehave;
 mod sandbox;
 mod state;
@@ -40,7 +41,13 @@ fn main() -> ExitCode {
         Some("__host") => return launch_death::host(&args[2..]),
         Some(_) | None => {}
     }
-    let launching = [launch::trials(), launch_death::trials(), launch_leftovers::trials(), sandbox::trials()];
+    let launching = [
+        launch::trials(),
+        launch_death::trials(),
+        launch_leftovers::trials(),
+        launch_spare::trials(),
+        sandbox::trials(),
+    ];
     let living = [
         state::trials(),
         state_laws::trials(),

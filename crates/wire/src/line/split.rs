@@ -86,12 +86,18 @@ impl Splitter {
     /// Whatever the policy calls fatal; the splitter is of no further use.
     #[inline]
     pub fn decode<'a>(&'a mut self, input: &'a [u8]) -> Result<Decoded<'a>, LineError> {
-        let step = self.step(input)?;
-        let item = match step.found {
-            Some(found) => Some(self.lend(found, input)?),
-            None => None,
-        };
-        Ok(Decoded { consumed: step.consumed, item })
+        let mut consumed = 0;
+        loop {
+            let rest = &input[consumed..];
+            let step = self.step(rest)?;
+            consumed += step.consumed;
+            match step.found {
+                Some(found) => return Ok(Decoded { consumed, item: Some(self.lend(found, rest)?) }),
+                None if consumed == input.len() => return Ok(Decoded { consumed, item: None }),
+                // A line that is not delivered, such as a blank one.
+                None => {}
+            }
+        }
     }
 
     /// Says that the stream has ended. `None` is a clean end; call again until it comes.

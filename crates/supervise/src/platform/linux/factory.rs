@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,8 +18,10 @@ use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::process::{PidfdFlags, Signal, WaitId, WaitIdOptions};
 use tokio::sync::oneshot;
 
+use super::spare::Waiting;
+use super::stage::{Role, tried};
 use super::{procfs, sweep};
-use crate::launch::{LaunchError, Status, TREE_VARIABLE, TreeTag};
+use crate::launch::{Ahead, LaunchError, Status, TREE_VARIABLE, TreeTag};
 use crate::tree::{Identity, Pid};
 
 /// A launcher to be started.
@@ -54,6 +56,21 @@ pub(super) async fn start(start: Start) -> Result<Started, LaunchError> {
     started.and_then(|started| started).map_err(|error| super::system("starting the launcher", &error))
 }
 
+/// A launcher that waits for its order: the spare, if it may be used and fits, otherwise a new one.
+pub(super) async fn ready(executable: &Path, role: &Role, ahead: Ahead) -> Result<Waiting, LaunchError> {
+    let (reply, answer) = oneshot::channel();
+    factory()?.push(Task::Ready { executable: executable.to_owned(), role: role.clone(), ahead, reply });
+    let waiting = answer.await.map_err(|_| io::Error::other("the launching thread is gone"));
+    waiting.and_then(|waiting| waiting).map_err(|error| super::system("starting the launcher", &error))
+}
+
+/// Starts a spare launcher unless there is one. If that fails, the next child starts its own and says what is wrong.
+pub(super) fn refill(executable: &Path, role: &Role) {
+    if let Ok(factory) = factory() {
+        factory.push(Task::Refill { executable: executable.to_owned(), role: role.clone() });
+    }
+}
+
 /// Kills the launcher if it has not ended by then; `None` calls that off.
 pub(super) fn kill_at(job: Job, at: Option<Instant>) {
     // A job exists, so the factory does.
@@ -74,6 +91,8 @@ pub(super) async fn gone(pidfd: OwnedFd) {
 
 enum Task {
     Start(Start, oneshot::Sender<io::Result<Started>>),
+    Ready { executable: PathBuf, role: Role, ahead: Ahead, reply: oneshot::Sender<io::Result<Waiting>> },
+    Refill { executable: PathBuf, role: Role },
     Watch(OwnedFd, oneshot::Sender<()>),
     KillAt(Job, Option<Instant>),
 }
@@ -107,7 +126,14 @@ fn factory() -> Result<&'static Factory, LaunchError> {
     epoll::add(&poll, &bell, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)
         .map_err(|error| failed(error.into()))?;
     let factory = FACTORY.get_or_init(|| Factory { tasks: Mutex::new(Vec::new()), bell });
-    let floor = Floor { factory, poll, next: BELL + 1, running: HashMap::new(), watched: HashMap::new() };
+    let floor = Floor {
+        factory,
+        poll,
+        next: BELL + 1,
+        spare: None,
+        running: HashMap::new(),
+        watched: HashMap::new(),
+    };
     std::thread::Builder::new()
         .name("outrigger-launch".to_owned())
         .spawn(move || floor.run())
@@ -123,6 +149,8 @@ struct Floor {
     factory: &'static Factory,
     poll: OwnedFd,
     next: u64,
+    /// A launcher that was started ahead.
+    spare: Option<Waiting>,
     running: HashMap<Job, Running>,
     watched: HashMap<Job, (OwnedFd, oneshot::Sender<()>)>,
 }
@@ -162,6 +190,18 @@ impl Floor {
             match task {
                 // Nobody waits any more: dropping a `Started` is harmless, its job is reaped like any other.
                 Task::Start(start, reply) => drop(reply.send(self.start(start))),
+                Task::Ready { executable, role, ahead, reply } => {
+                    let waiting = match self.take_spare(&executable, &role, ahead) {
+                        Some(spare) => Ok(spare),
+                        None => Waiting::start(&executable, &role, |start| self.start(start)),
+                    };
+                    drop(reply.send(waiting));
+                }
+                Task::Refill { executable, role } => {
+                    if self.spare.is_none() {
+                        self.spare = Waiting::start(&executable, &role, |start| self.start(start)).ok();
+                    }
+                }
                 Task::Watch(pidfd, notify) => {
                     if let Ok(job) = self.admit(&pidfd) {
                         self.watched.insert(job, (pidfd, notify));
@@ -173,6 +213,17 @@ impl Floor {
                     }
                 }
             }
+        }
+    }
+
+    fn take_spare(&mut self, executable: &Path, role: &Role, ahead: Ahead) -> Option<Waiting> {
+        // Somebody may have killed it; its death is no fault of the next child.
+        if self.spare.as_ref().is_some_and(|spare| !self.running.contains_key(&spare.started.job)) {
+            self.spare = None;
+        }
+        match ahead {
+            Ahead::One => self.spare.take_if(|spare| spare.fits(executable, role)),
+            Ahead::None => None,
         }
     }
 
@@ -228,7 +279,7 @@ impl Floor {
                 // The host ignores SIGCHLD, or waits for children that are not its own.
                 Ok(None) | Err(_) => Status::Unknown,
             };
-        if status != Status::Code(0) {
+        if status != Status::Code(0) && !tried::is_answer(status) {
             // It did not end by itself, so perhaps it did not clean up.
             sweep::kill_tagged(&HashSet::from([running.tag]));
         }

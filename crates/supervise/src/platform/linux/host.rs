@@ -13,10 +13,11 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
-use super::factory::{self, Job, Start};
+use super::factory::{self, Job};
 use super::message::{self, BadMessage, Command, Inbox, Order, Report};
+use super::spare::Waiting;
 use super::{containment, procfs, socket, system};
-use crate::launch::{Channels, Control, Exit, LaunchError, Launched, Plan, Signal, Status, Wiring};
+use crate::launch::{Ahead, Channels, Control, Exit, LaunchError, Launched, Plan, Signal, Status, Wiring};
 
 /// How long a launcher may take until the program runs. Far above anything but a file system that hangs.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -27,25 +28,18 @@ const KILL_PATIENCE: Duration = Duration::from_secs(2);
 /// See [`crate::launch::Launcher::launch`].
 pub(crate) async fn launch(
     executable: &Path,
+    ahead: Ahead,
     plan: Plan,
     channels: Channels,
 ) -> Result<Launched, LaunchError> {
     validate(&plan, &channels)?;
     let role = containment::choose(executable, plan.sandbox.containment).await?;
-    let tag = containment::tag()?;
     let wired = Wired::new(channels).map_err(|error| system("wiring the child", &error))?;
+    let Waiting { tag, socket, complaints, started, .. } = factory::ready(executable, &role, ahead).await?;
     let order = Order::new(plan, tag, super::born_with(), wired.extra.len());
     let order = message::encode(&order)
         .map_err(|_| invalid(format!("it is longer than {} bytes", message::MAX_MESSAGE)))?;
-
-    let link = |error: io::Error| system("making the control socket", &error);
-    let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(link)?;
-    ours.set_nonblocking(true).map_err(link)?;
-    let (complaints, stderr) = pipe(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(link)?;
-    let socket = UnixStream::from_std(ours).map_err(link)?;
-    let start =
-        Start { executable: executable.to_owned(), args: role.args(), tag, stdin: theirs.into(), stderr };
-    let started = factory::start(start).await?;
+    let socket = UnixStream::from_std(socket).map_err(|error| system("using the control socket", &error))?;
     factory::kill_at(started.job, Some(Instant::now() + START_PATIENCE));
     let mut grip = Grip {
         socket,
@@ -74,6 +68,9 @@ pub(crate) async fn launch(
     };
     let identity = grip.meet_program()?;
     factory::kill_at(grip.job, None);
+    if ahead == Ahead::One {
+        factory::refill(executable, &role);
+    }
     Ok(Launched {
         pid: identity.pid,
         identity,

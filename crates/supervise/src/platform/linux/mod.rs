@@ -17,6 +17,7 @@ mod program;
 mod rlimits;
 mod seccomp;
 mod socket;
+mod spare;
 mod stage;
 mod sweep;
 

@@ -9,7 +9,7 @@ use super::containment::{self, Tried};
 use super::host;
 use super::namespaces::Means;
 use super::stage::Role;
-use crate::launch::{Channels, LaunchError, Plan, Status, Wiring};
+use crate::launch::{Ahead, Channels, LaunchError, Plan, Status, Wiring};
 use crate::sandbox::{
     Capabilities, Capability, Cgroup, Containment, Enforced, Landlock, Layer, Level, Limits, Request,
 };
@@ -108,7 +108,7 @@ async fn stand_inside(executable: &Path, containment: Containment) -> Result<(En
     };
     let silent = || Wiring::Null;
     let channels = Channels { stdin: silent(), stdout: silent(), stderr: silent(), extra: Vec::new() };
-    let mut launched = host::launch(executable, plan, channels).await?;
+    let mut launched = host::launch(executable, Ahead::None, plan, channels).await?;
     match launched.control.wait().await.status {
         Status::Code(code) if code & i32::from(INSIDE) != 0 => {
             let felt = |bit: u8| code & i32::from(bit) != 0;

@@ -70,6 +70,11 @@ pub(super) mod tried {
     pub(crate) const USER_NAMESPACE: u8 = 41;
     /// None; the reason is on standard error.
     pub(crate) const NONE: u8 = 42;
+
+    /// Whether a launcher that ended like this has tried something and left nothing behind.
+    pub(crate) fn is_answer(status: crate::launch::Status) -> bool {
+        matches!(status, crate::launch::Status::Code(code) if (PRIVILEGE.into()..=NONE.into()).contains(&code))
+    }
 }
 
 /// Plays the role on the command line.
