@@ -54,8 +54,8 @@ pub(crate) fn bench() -> Result<Vec<Row>> {
     Ok(vec![
         row("spawn/basic", basic, Goal::MoreByAtMost(GOAL)),
         row("spawn/strict", strict, Goal::Shown),
-        row("spawn/basic, back to back", hurried, Goal::MoreByAtMost(GOAL)),
-        row("spawn/basic, no spare", cold, Goal::Shown),
+        row("spawn/basic-back-to-back", hurried, Goal::MoreByAtMost(GOAL)),
+        row("spawn/basic-no-spare", cold, Goal::Shown),
     ])
 }
 

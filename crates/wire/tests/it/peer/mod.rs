@@ -49,7 +49,7 @@ pub(crate) struct Script {
     temper: Option<Temper>,
     gate: Option<Gate>,
     farewell: Option<&'static str>,
-    notes: Option<mpsc::UnboundedSender<String>>,
+    notes: Option<mpsc::Sender<String>>,
     note_work: Option<NoteWork>,
     complaints: Arc<Mutex<Vec<String>>>,
 }
@@ -103,7 +103,7 @@ impl Script {
         self
     }
 
-    pub(crate) fn notes(mut self, notes: mpsc::UnboundedSender<String>) -> Self {
+    pub(crate) fn notes(mut self, notes: mpsc::Sender<String>) -> Self {
         self.notes = Some(notes);
         self
     }
@@ -133,7 +133,7 @@ impl Handler for Script {
     fn notification(&self, note: Note) -> Option<BoxFuture<()>> {
         if let Some(notes) = &self.notes {
             let params = note.params.as_deref().map_or("-", RawValue::get);
-            notes.send(format!("{} {params}", note.method)).unwrap();
+            notes.try_send(format!("{} {params}", note.method)).unwrap();
         }
         self.note_work.as_ref().and_then(|work| work(note))
     }

@@ -157,13 +157,13 @@ async fn the_gate_comes_before_ids_and_places() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_request_stops_and_is_answered_exactly_once() {
-    struct Stopped(mpsc::UnboundedSender<&'static str>);
+    struct Stopped(mpsc::Sender<&'static str>);
     impl Drop for Stopped {
         fn drop(&mut self) {
-            self.0.send("stopped").unwrap();
+            self.0.try_send("stopped").unwrap();
         }
     }
-    let (told, mut stopped) = mpsc::unbounded_channel();
+    let (told, mut stopped) = mpsc::channel(1024);
     let script = echo().later("forever", move |_| {
         let guard = Stopped(told.clone());
         async move {
@@ -210,7 +210,7 @@ async fn an_answer_that_is_too_long_becomes_an_error_that_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_answered_in_one_line_and_notifications_in_it_are_not() {
-    let (notes, mut heard) = mpsc::unbounded_channel();
+    let (notes, mut heard) = mpsc::channel(1024);
     let (script, gate) = holding();
     let (_peer, mut remote) = peer(script.notes(notes), CONFIG);
     let note = r#"{"jsonrpc":"2.0","method":"note"}"#;
@@ -228,15 +228,15 @@ async fn a_batch_is_answered_in_one_line_and_notifications_in_it_are_not() {
 
 #[tokio::test(start_paused = true)]
 async fn notifications_are_heard_one_at_a_time_and_in_order() {
-    let (notes, mut heard) = mpsc::unbounded_channel();
-    let (done, mut order) = mpsc::unbounded_channel();
+    let (notes, mut heard) = mpsc::channel(1024);
+    let (done, mut order) = mpsc::channel(1024);
     let script = echo().notes(notes).on_note(move |note| {
         let done = done.clone();
         Some(Box::pin(async move {
             // The first one is the slowest; the others must wait for it all the same.
             let n: u64 = note.params.unwrap().get().parse().unwrap();
             tokio::time::sleep(Duration::from_secs(10 - n)).await;
-            done.send(n).unwrap();
+            done.send(n).await.unwrap();
         }))
     });
     let (_peer, mut remote) = peer(script, CONFIG);
@@ -251,7 +251,7 @@ async fn notifications_are_heard_one_at_a_time_and_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn notifications_that_come_too_fast_are_dropped_and_counted_where_the_limits_say_refuse() {
-    let (notes, mut heard) = mpsc::unbounded_channel();
+    let (notes, mut heard) = mpsc::channel(1024);
     let gate = Arc::new(Semaphore::new(0));
     let shared = Arc::clone(&gate);
     let script = echo().notes(notes).on_note(move |_| {
