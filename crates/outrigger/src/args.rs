@@ -81,7 +81,7 @@ pub(crate) struct ExecArgs {
     pub(crate) ready_within: Duration,
 
     /// How we know it is alive: none, silence:TIME (some output at least that often), beat:TEXT:TIME (a stdout
-    /// line containing TEXT at least that often), ping:TIME[:MISSES] (we write `ping N`, it answers `pong N`).
+    /// line containing TEXT at least that often), ping:TIME or ping:TIME:MISSES (we write `ping N`, it answers `pong N`).
     #[arg(long, value_name = "RULE", default_value = "none", help_heading = "Life")]
     pub(crate) heartbeat: HeartbeatArg,
 
