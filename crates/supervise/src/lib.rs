@@ -79,7 +79,7 @@
 //!     let outcome = child.wait().await;
 //!     assert_eq!(outcome.why, Final::NotRestarted(Cause::Crash));
 //!     let report = outcome.report.unwrap().to_string();
-//!     assert!(report.starts_with("`demo` #1 crashed with exit code 3"));
+//!     assert!(report.starts_with("`demo` #1 failed with exit code 3"));
 //!     assert!(report.contains("| out of cheese"));
 //! }
 //! ```

@@ -111,7 +111,11 @@ impl fmt::Display for Headline<'_> {
             Cause::Requested => write!(f, "was stopped as requested ({ended})"),
             Cause::Restarted => write!(f, "was stopped for a restart ({ended})"),
             Cause::Voluntary => write!(f, "finished ({ended})"),
-            Cause::Crash => write!(f, "crashed with {ended}"),
+            // Many programs say with their exit code that they could not do what was asked; that is no crash to a person.
+            Cause::Crash => match self.0.status {
+                Some(Status::Code(_)) => write!(f, "failed with {ended}"),
+                Some(Status::Signal(_) | Status::Unknown) | None => write!(f, "crashed with {ended}"),
+            },
             Cause::StartupTimeout => f.write_str("was not ready in time and was killed"),
             Cause::ExitBeforeReady => write!(f, "ended before it was ready, with {ended}"),
             Cause::Unhealthy => f.write_str("stopped answering and was killed"),

@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use outrigger_supervise::driver::{Child, ChildEvent, Events, Heard, Outcome, Settings, Supervisor};
+use outrigger_supervise::driver::{Child, ChildEvent, Events, Heard, Settings, Supervisor};
 use outrigger_supervise::launch::Launcher;
 use outrigger_supervise::report::Report;
 use outrigger_supervise::spec::Tee;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
 async fn supervise(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
     let mut owner = Owner::watch(args.stdin)?;
     let ladder = Ladder { ask: args.ask_within, term: args.term_within };
-    let timeout = args.timeout;
+    let (timeout, sandbox) = (args.timeout, args.sandbox);
     let (tee, spoken) = mpsc::channel(CHUNKS);
     let mut spec = plan::spec(&args)?;
     spec.tee = Some(Tee::new(tee));
@@ -92,7 +92,16 @@ async fn supervise(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
         _ = owner.next() => watching.abort(),
     }
     let code = outcome::exit_code(&outcome, why);
-    conclude(&outcome, why, code, &output, format).await;
+    match format {
+        Format::Json => {
+            output.events([Told::Done { reason: outcome::reason(&outcome, why), exit_code: code }]).await;
+        }
+        Format::Text => {
+            if let Some(text) = outcome::conclusion(&outcome, why, sandbox) {
+                output.note(&format!("{}: {text}\n", say::label())).await;
+            }
+        }
+    }
     tokio::select! {
         () = output.flushed() => {}
         // Whoever asks again does not want to wait for a slow reader either.
@@ -184,18 +193,5 @@ fn told(heard: &Heard) -> Told<'_> {
         },
         Heard::Event(ChildEvent::Ended(report)) => Told::Exit(report),
         Heard::Missed(count) => Told::Missed { count: *count },
-    }
-}
-
-async fn conclude(outcome: &Outcome, why: Ended, code: u8, output: &Output, format: Format) {
-    match format {
-        Format::Json => {
-            output.events([Told::Done { reason: outcome::reason(outcome, why), exit_code: code }]).await;
-        }
-        Format::Text => {
-            if let Some(text) = outcome::conclusion(outcome, why) {
-                output.note(&format!("{}: {text}\n", say::label())).await;
-            }
-        }
     }
 }

@@ -6,6 +6,7 @@ use outrigger_supervise::report::Report;
 use outrigger_supervise::state::{Cause, Final};
 
 use super::Ended;
+use crate::args::SandboxArg;
 
 /// It took too long: to become ready, to say something, to finish.
 const TIMED_OUT: u8 = 124;
@@ -57,7 +58,27 @@ pub(crate) fn reason(outcome: &Outcome, why: Ended) -> &'static str {
 }
 
 /// What a person should know at the end; nothing, when all went well.
-pub(crate) fn conclusion(outcome: &Outcome, why: Ended) -> Option<String> {
+pub(crate) fn conclusion(outcome: &Outcome, why: Ended, sandbox: SandboxArg) -> Option<String> {
+    let text = said(outcome, why)?;
+    let failed = outcome.report.as_ref().is_some_and(|report| {
+        matches!(report.cause, Cause::Crash | Cause::ExitBeforeReady) && report.status.is_some()
+    });
+    match sandbox {
+        SandboxArg::Strict | SandboxArg::Auto | SandboxArg::Required if failed => {
+            Some(format!("{text}\n{HINT}"))
+        }
+        SandboxArg::Off
+        | SandboxArg::Basic
+        | SandboxArg::Strict
+        | SandboxArg::Auto
+        | SandboxArg::Required => Some(text),
+    }
+}
+
+/// Most failures in a strict box are something that the box did not allow.
+const HINT: &str = "  box: strict; --read PATH and --write PATH open files to it, --net allow the network";
+
+fn said(outcome: &Outcome, why: Ended) -> Option<String> {
     let report = outcome.report.as_ref();
     let headline = match why {
         Ended::TimedOut => Some("it ran past --timeout and was stopped"),

@@ -101,6 +101,19 @@ fn a_folder_that_does_not_exist_is_named() {
 }
 
 #[test]
+fn a_failure_in_a_strict_box_says_how_to_open_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("secret");
+    std::fs::write(&file, "42\n").expect("the file is written");
+    let file = file.to_str().expect("the path is text");
+    let refused = run(&["exec", "--sandbox", "strict", "--", "cat", file]);
+    assert_eq!((refused.code(), refused.stdout.as_str()), (1, ""), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--read PATH"), "{}", refused.stderr);
+    let granted = run(&["exec", "--sandbox", "strict", "--read", file, "--", "cat", file]);
+    assert_eq!((granted.code(), granted.stdout.as_str()), (0, "42\n"), "{}", granted.stderr);
+}
+
+#[test]
 fn every_command_has_help_with_examples() {
     for command in ["exec", "doctor", "completions"] {
         let help = run(&[command, "--help"]).stdout;
@@ -122,7 +135,7 @@ fn doctor_says_in_words_and_in_json_what_is_enforced_here() {
 
 #[test]
 fn completion_scripts_are_valid_in_their_shells() {
-    for (shell, check) in [("bash", "bash"), ("zsh", "zsh")] {
+    for (shell, check) in [("bash", "bash"), ("zsh", "zsh"), ("fish", "fish")] {
         let script = run(&["completions", shell]).stdout;
         assert!(script.contains("outrigger"), "{shell}");
         let mut parser =
