@@ -6,6 +6,7 @@ mod owner;
 mod plan;
 mod watch;
 
+use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
@@ -66,7 +67,14 @@ async fn supervise(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
             wish = owner.next() => {
                 why = Ended::ByRequest;
                 match wish {
-                    Wish::Stop => stop(&child, ladder),
+                    Wish::Stop => {
+                        stop(&child, ladder);
+                        if format == Format::Text && std::io::stderr().is_terminal() {
+                            let name = child.name();
+                            let text = format!("{}: `{name}` was asked to stop; once more kills it\n", say::label());
+                            output.note(&text).await;
+                        }
+                    }
                     Wish::Kill => {
                         // Whoever asks twice does not want to wait for a reader of its output either.
                         watching.abort();
