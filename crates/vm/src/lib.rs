@@ -2,3 +2,5 @@
 //!
 //! Nothing is here yet. The crate will be pure: no clock, no I/O, no threads; time, randomness and the
 //! world arrive as results of host calls, and the whole machine state is data that can be saved at any of them.
+
+pub mod code;
