@@ -4,3 +4,5 @@
 //! world arrive as results of host calls, and the whole machine state is data that can be saved at any of them.
 
 pub mod code;
+pub mod text;
+pub mod ast;
