@@ -34,7 +34,8 @@ pub struct Report {
     pub runtime: Duration,
     /// Its last lines on standard error.
     pub stderr: Vec<LogLine>,
-    /// Its last lines on standard output, if that goes to the log or came before the ready line.
+    /// Its last lines on standard output, if that goes to the log or came before the ready line; or the last frames that
+    /// the session kept.
     pub stdout: Vec<LogLine>,
     /// Processes that it left behind; they were killed.
     pub leftovers: u32,

@@ -12,7 +12,7 @@ use super::child::{ChildId, ChildStatus, Command, SessionSlot};
 use super::events::{ChildEvent, EventLog};
 use super::live::{LaunchResult, Live, Process, Progress, Undelivered, launch};
 use super::pump::{LastCall, LogGate, LogPump, Pumped, Then, gate};
-use super::session::{LastBeat, Opened, Output, Request, Said, Session, SessionHandle, What};
+use super::session::{Frames, LastBeat, Opened, Output, Request, Said, Session, SessionHandle, What};
 use super::supervisor::Shared;
 use crate::launch::{Exit, Launched, Signal};
 use crate::leftovers::Note;
@@ -232,7 +232,7 @@ impl Driver {
     fn perform(&mut self, action: Action, events: &mut VecDeque<Event>) {
         match action {
             Action::Spawn(incarnation) => {
-                self.voice.tails.clear();
+                self.voice.tails.begin(incarnation);
                 (self.opening, self.fault, self.detail) = (None, None, None);
                 self.process = launch(Arc::clone(&self.shared), &self.spec, incarnation);
             }
@@ -361,8 +361,12 @@ impl Driver {
 
     fn deliver(&self, live: &Live, session: Undelivered, stdout: Option<Output>) {
         let Undelivered { stdin, enforced, requests, opened } = session;
-        let handle =
-            SessionHandle::new(live.incarnation, self.ears.said_sender.clone(), Arc::clone(&live.last_beat));
+        let handle = SessionHandle::new(
+            live.incarnation,
+            self.ears.said_sender.clone(),
+            Arc::clone(&live.last_beat),
+            Frames { tails: Arc::clone(&self.voice.tails), max_bytes: self.spec.logs.max_line_bytes },
+        );
         let (incarnation, pid) = (live.incarnation, live.pid);
         self.voice.sessions.put(Session {
             incarnation,

@@ -12,6 +12,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
 
 use super::clock::Clock;
+use crate::logs::{LogLine, Tails};
 use crate::sandbox::Enforced;
 use crate::state::{Fault, Happening, Incarnation, Moment, PingSeq};
 use crate::tree::Pid;
@@ -77,6 +78,15 @@ pub struct SessionHandle {
     incarnation: Incarnation,
     said: mpsc::Sender<Said>,
     last_beat: Arc<LastBeat>,
+    frames: Frames,
+}
+
+/// Where the last frames of a conversation are kept for the exit report.
+#[derive(Clone, Debug)]
+pub(super) struct Frames {
+    pub(super) tails: Arc<Tails>,
+    /// A longer frame is cut.
+    pub(super) max_bytes: usize,
 }
 
 /// One thing that a session said.
@@ -94,8 +104,13 @@ pub(super) enum What {
 }
 
 impl SessionHandle {
-    pub(super) fn new(incarnation: Incarnation, said: mpsc::Sender<Said>, last_beat: Arc<LastBeat>) -> Self {
-        Self { incarnation, said, last_beat }
+    pub(super) fn new(
+        incarnation: Incarnation,
+        said: mpsc::Sender<Said>,
+        last_beat: Arc<LastBeat>,
+        frames: Frames,
+    ) -> Self {
+        Self { incarnation, said, last_beat, frames }
     }
 
     /// The process this handle speaks of.
@@ -116,6 +131,14 @@ impl SessionHandle {
     /// The child gave a sign of life. Cheap enough to be called for every message: it stores a time and wakes nobody.
     pub fn beat(&self) {
         self.last_beat.note();
+    }
+
+    /// Keeps a frame that the child sent, so that the exit report can show its last words. As bounded as the log is.
+    pub fn keep_frame(&self, frame: &[u8]) {
+        let kept = &frame[..frame.len().min(self.frames.max_bytes)];
+        let text = String::from_utf8_lossy(kept).into_owned();
+        let cut_bytes = (frame.len() - kept.len()) as u64;
+        self.frames.tails.keep_for(self.incarnation, LogLine { text, cut_bytes });
     }
 
     /// A stream of the child began; silence counts from here.

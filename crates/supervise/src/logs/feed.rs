@@ -1,5 +1,6 @@
 //! From the bytes of a stream to lines in the tail and in the file.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outrigger_wire::line::{
@@ -35,6 +36,8 @@ impl Stream {
 pub(crate) struct Tails {
     stdout: Mutex<Tail>,
     stderr: Mutex<Tail>,
+    /// The process whose words these are.
+    current: AtomicU32,
     max_lines: usize,
     max_bytes: usize,
 }
@@ -42,13 +45,23 @@ pub(crate) struct Tails {
 impl Tails {
     pub(crate) fn new(logs: &Logs) -> Self {
         let empty = || Mutex::new(Tail::new(logs.tail_lines, logs.tail_bytes));
-        Self { stdout: empty(), stderr: empty(), max_lines: logs.tail_lines, max_bytes: logs.tail_bytes }
+        let (max_lines, max_bytes) = (logs.tail_lines, logs.tail_bytes);
+        Self { stdout: empty(), stderr: empty(), current: AtomicU32::new(0), max_lines, max_bytes }
     }
 
     /// Forgets everything, because a new process begins.
-    pub(crate) fn clear(&self) {
+    pub(crate) fn begin(&self, incarnation: Incarnation) {
+        self.current.store(incarnation.0, Ordering::Relaxed);
         for stream in [Stream::Stdout, Stream::Stderr] {
             *self.lock(stream) = Tail::new(self.max_lines, self.max_bytes);
+        }
+    }
+
+    /// Keeps a line of standard output, unless the process that wrote it has been replaced.
+    pub(crate) fn keep_for(&self, incarnation: Incarnation, line: LogLine) {
+        let mut tail = self.lock(Stream::Stdout);
+        if self.current.load(Ordering::Relaxed) == incarnation.0 {
+            tail.push(line);
         }
     }
 
@@ -176,7 +189,7 @@ mod tests {
     fn a_new_process_starts_with_an_empty_tail() {
         let (mut feed, tails) = feed(10);
         feed.push(b"old\n", |_| {});
-        tails.clear();
+        tails.begin(Incarnation(2));
         assert_eq!(tails.lines(Stream::Stderr), []);
     }
 }

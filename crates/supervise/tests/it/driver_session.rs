@@ -37,6 +37,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("what_the_session_of_an_earlier_process_says_is_ignored", stale_session),
         trial("extra_descriptors_are_made_afresh_for_every_process", extra_descriptors),
         trial("a_child_that_ended_for_good_gives_no_more_sessions", no_more_sessions),
+        trial("the_report_shows_the_last_frames_that_the_session_kept", kept_frames),
         trial("a_tee_gets_every_byte_of_both_streams_however_slowly_it_reads", slow_tee),
         trial("a_tee_that_nobody_reads_makes_the_child_wait_but_not_a_kill", unread_tee),
     ]
@@ -329,4 +330,23 @@ async fn unread_tee() {
     assert!(spoken.recv().await.is_some());
     assert_eq!(child.kill().await.why, Final::Requested);
     drop(spoken);
+}
+
+async fn kept_frames() {
+    let child = supervisor().start(shell("echo up; read line; exit 3").spoken_to()).expect("a good spec");
+    let mut session = child.next_session().await.expect("a session");
+    let handle = session.handle();
+    let mut stdout = session.stdout.take().expect("the session has stdout");
+    let mut said = [0; 3];
+    stdout.read_exact(&mut said).await.expect("it says up");
+    for number in 0..10 {
+        handle.keep_frame(format!("frame {number}").as_bytes());
+    }
+    handle.keep_frame(&[b'x'; 1500]);
+    drop(session.stdin.take());
+    let report = child.wait().await.report.expect("it had a process");
+    let shown: Vec<_> = report.stdout.iter().map(|line| (line.text.len(), line.cut_bytes)).collect();
+    assert_eq!(shown, [(7, 0), (7, 0), (7, 0), (7, 0), (1000, 500)], "the last five, the longest cut");
+    assert_eq!(report.stdout[0].text, "frame 6");
+    handle.keep_frame(b"too late, but harmless");
 }
