@@ -1,0 +1,242 @@
+//! Borrowed and owned sequences of UTF-16 code units, in the two widths that the heap stores.
+
+/// Borrowed text: Latin-1 bytes when every code unit is below 256, UTF-16 code units otherwise.
+#[derive(Clone, Copy, Debug)]
+pub enum Str<'a> {
+    /// Each byte is one code unit.
+    Latin1(&'a [u8]),
+    /// Code units as they are; surrogates may be alone.
+    Wide(&'a [u16]),
+}
+
+impl<'a> Str<'a> {
+    /// How many code units there are.
+    pub fn len(self) -> usize {
+        match self {
+            Str::Latin1(bytes) => bytes.len(),
+            Str::Wide(units) => units.len(),
+        }
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The code unit at `index`.
+    pub fn unit(self, index: usize) -> Option<u16> {
+        match self {
+            Str::Latin1(bytes) => bytes.get(index).map(|&byte| u16::from(byte)),
+            Str::Wide(units) => units.get(index).copied(),
+        }
+    }
+
+    /// The code units from `start` to `end`; out-of-range ends are clipped.
+    pub fn slice(self, start: usize, end: usize) -> Str<'a> {
+        let end = end.min(self.len());
+        let start = start.min(end);
+        match self {
+            Str::Latin1(bytes) => Str::Latin1(&bytes[start..end]),
+            Str::Wide(units) => Str::Wide(&units[start..end]),
+        }
+    }
+
+    /// All code units.
+    pub fn units(self) -> Units<'a> {
+        Units { text: self, at: 0 }
+    }
+
+    /// All code points; a surrogate without its partner is a code point of its own.
+    pub fn code_points(self) -> CodePoints<'a> {
+        CodePoints { text: self, at: 0 }
+    }
+
+    /// The code point that starts at `index`, and how many units it takes.
+    pub fn code_point(self, index: usize) -> Option<(u32, usize)> {
+        let first = u32::from(self.unit(index)?);
+        if (0xD800..0xDC00).contains(&first)
+            && let Some(second) = self.unit(index + 1)
+            && (0xDC00..0xE000).contains(&second)
+        {
+            return Some((0x10000 + ((first - 0xD800) << 10) + (u32::from(second) - 0xDC00), 2));
+        }
+        Some((first, 1))
+    }
+}
+
+impl<'a> From<&'a [u16]> for Str<'a> {
+    fn from(units: &'a [u16]) -> Str<'a> {
+        Str::Wide(units)
+    }
+}
+
+impl PartialEq for Str<'_> {
+    fn eq(&self, other: &Str<'_>) -> bool {
+        match (self, other) {
+            (Str::Latin1(a), Str::Latin1(b)) => a == b,
+            (Str::Wide(a), Str::Wide(b)) => a == b,
+            (Str::Latin1(_), Str::Wide(_)) | (Str::Wide(_), Str::Latin1(_)) => self.units().eq(other.units()),
+        }
+    }
+}
+
+impl Eq for Str<'_> {}
+
+/// Iterator over code units, made by [`Str::units`].
+#[derive(Clone, Debug)]
+pub struct Units<'a> {
+    text: Str<'a>,
+    at: usize,
+}
+
+impl Iterator for Units<'_> {
+    type Item = u16;
+
+    fn next(&mut self) -> Option<u16> {
+        let unit = self.text.unit(self.at)?;
+        self.at += 1;
+        Some(unit)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.text.len().saturating_sub(self.at);
+        (left, Some(left))
+    }
+}
+
+/// Iterator over code points, made by [`Str::code_points`].
+#[derive(Clone, Debug)]
+pub struct CodePoints<'a> {
+    text: Str<'a>,
+    at: usize,
+}
+
+impl Iterator for CodePoints<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let (point, len) = self.text.code_point(self.at)?;
+        self.at += len;
+        Some(point)
+    }
+}
+
+/// Owned text that is Latin-1 until the first code unit above 255 arrives, so it is canonical at any time.
+#[derive(Clone, Debug)]
+pub enum Text {
+    /// Each byte is one code unit.
+    Latin1(Vec<u8>),
+    /// At least one code unit is above 255.
+    Wide(Vec<u16>),
+}
+
+impl Text {
+    /// Empty, with room for `capacity` Latin-1 units.
+    pub fn with_capacity(capacity: usize) -> Text {
+        Text::Latin1(Vec::with_capacity(capacity))
+    }
+
+    /// The text that a Rust string spells.
+    pub fn of(text: &str) -> Text {
+        let mut out = Text::with_capacity(text.len());
+        out.push_str(text);
+        out
+    }
+
+    /// Appends one code unit.
+    pub fn push(&mut self, unit: u16) {
+        match self {
+            Text::Latin1(bytes) => match u8::try_from(unit) {
+                Ok(byte) => bytes.push(byte),
+                Err(_) => {
+                    let mut wide: Vec<u16> = Vec::with_capacity(bytes.len() * 2 + 8);
+                    wide.extend(bytes.iter().map(|&byte| u16::from(byte)));
+                    wide.push(unit);
+                    *self = Text::Wide(wide);
+                }
+            },
+            Text::Wide(units) => units.push(unit),
+        }
+    }
+
+    /// Appends one code point, as a surrogate pair when it needs one. Surrogate code points stay alone.
+    pub fn push_code_point(&mut self, point: u32) {
+        match u16::try_from(point) {
+            Ok(unit) => self.push(unit),
+            Err(_) => {
+                let offset = (point - 0x10000) & 0xF_FFFF;
+                self.push(0xD800 + (offset >> 10) as u16);
+                self.push(0xDC00 + (offset & 0x3FF) as u16);
+            }
+        }
+    }
+
+    /// Appends a Rust string.
+    pub fn push_str(&mut self, text: &str) {
+        match self {
+            Text::Latin1(bytes) if text.is_ascii() => bytes.extend_from_slice(text.as_bytes()),
+            Text::Latin1(_) | Text::Wide(_) => text.encode_utf16().for_each(|unit| self.push(unit)),
+        }
+    }
+
+    /// Appends borrowed text.
+    pub fn push_text(&mut self, text: Str<'_>) {
+        match (&mut *self, text) {
+            (Text::Latin1(bytes), Str::Latin1(more)) => bytes.extend_from_slice(more),
+            (Text::Wide(units), Str::Wide(more)) => units.extend_from_slice(more),
+            (Text::Wide(units), Str::Latin1(more)) => units.extend(more.iter().map(|&byte| u16::from(byte))),
+            (Text::Latin1(_), Str::Wide(more)) => more.iter().for_each(|&unit| self.push(unit)),
+        }
+    }
+
+    /// Borrows what there is so far.
+    pub fn as_str(&self) -> Str<'_> {
+        match self {
+            Text::Latin1(bytes) => Str::Latin1(bytes),
+            Text::Wide(units) => Str::Wide(units),
+        }
+    }
+
+    /// How many code units there are so far.
+    pub fn len(&self) -> usize {
+        self.as_str().len()
+    }
+
+    /// Whether nothing was pushed yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Text) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Text {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stays_latin1_until_a_unit_above_255_arrives() {
+        let mut text = Text::of("caf\u{e9}");
+        assert!(matches!(text, Text::Latin1(_)));
+        text.push_code_point(0x1F600);
+        assert_eq!(text.as_str(), Str::Wide(&[0x63, 0x61, 0x66, 0xE9, 0xD83D, 0xDE00]));
+    }
+
+    #[test]
+    fn a_lone_surrogate_is_a_code_point_of_its_own() {
+        let points: Vec<u32> = Str::Wide(&[0xDC00, 0xD83D, 0xDE00, 0xD800]).code_points().collect();
+        assert_eq!(points, [0xDC00, 0x1F600, 0xD800]);
+    }
+
+    #[test]
+    fn slices_are_clipped_and_equality_ignores_the_width() {
+        assert_eq!(Str::Latin1(b"abc").slice(1, 99), Str::Wide(&[0x62, 0x63]));
+        assert!(Str::Latin1(b"abc").slice(7, 2).is_empty());
+    }
+}

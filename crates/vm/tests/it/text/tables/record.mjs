@@ -1,0 +1,85 @@
+// Records what node answers, one table per area, for the tests beside this folder.
+//
+//   node record.mjs            rewrites every table in this folder (node 20, ICU 78, TZ=UTC)
+//   node record.mjs numbers    rewrites one
+//
+// A line is: function, arguments, result, separated by tabs. Strings are spelled with \uXXXX for every unit outside
+// printable ASCII and for the backslash; numbers as JavaScript prints them, with -0 kept; an exception as !Name.
+import { writeFileSync } from "node:fs";
+process.env.TZ = "UTC";
+
+const spell = (value) => {
+  if (Object.is(value, -0)) return "-0";
+  if (typeof value !== "string") return String(value);
+  return value.replace(/[^\x20-\x5b\x5d-\x7e]/g, (unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0"));
+};
+export const attempt = (work) => {
+  try { return work(); } catch (error) { return "!" + error.name; }
+};
+let lines = [];
+const row = (name, args, work) => lines.push([name, ...args, attempt(work)].map(spell).join("\t"));
+
+// A small generator, so that the tables are the same every time.
+let seed = 1n;
+const random = () => Number((seed = (seed * 6364136223846793005n + 1442695040888963407n) & ((1n << 64n) - 1n)) >> 32n);
+const pick = (list) => list[random() % list.length];
+const view = new DataView(new ArrayBuffer(8));
+const double = () => {
+  view.setUint32(0, random()); view.setUint32(4, random());
+  const value = view.getFloat64(0);
+  return Number.isFinite(value) ? value : 0.1;
+};
+
+const tables = {
+  numbers() {
+    const edges = [0, -0, 1, -1, 0.1, 0.5, 1.5, 2.5, -2.5, 0.000001, 1e-7, 123.456, 1e21, 1e20, 1e22, 123456789012345680000,
+      5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 9007199254740993, 4294967296.5, 1 / 3, 255, 0.045, 1.005, 1.45,
+      10.235, 1e-10, 999.9999, 0.00001, 99.99, 1000000000000000128, 25, 35, 0.15, 8.5, 12345, 3.5e15, 4503599627370497.5, 1.25e-5];
+    for (const x of [...edges, ...Array.from({ length: 60 }, double)]) {
+      row("toString", [x], () => String(x));
+      for (const radix of [2, 3, 7, 16, 36]) row("radix", [x, radix], () => x.toString(radix));
+      for (const n of [0, 2, 20]) row("toFixed", [x, n], () => x.toFixed(n));
+      for (const n of [1, 3, 17]) row("toPrecision", [x, n], () => x.toPrecision(n));
+      for (const n of [0, 2, 30]) row("toExponential", [x, n], () => x.toExponential(n));
+      row("toExponential", [x, "-"], () => x.toExponential());
+      row("toInt32", [x], () => x | 0);
+      for (const name of ["round", "fround", "sign", "trunc", "clz32"]) row(name, [x], () => Math[name](x));
+    }
+    for (let i = 0; i < 40; i++) {
+      const x = (random() % 100000) / pick([2, 4, 8, 16, 32, 64, 10, 100]), n = random() % 6;
+      row("toFixed", [x, n], () => x.toFixed(n));
+      row("toPrecision", [x, n + 1], () => x.toPrecision(n + 1));
+      const radix = 2 + random() % 35;
+      row("radix", [x, radix], () => x.toString(radix));
+    }
+    for (const x of [5e-324, 1e-100, 123.456, 1e20, 2 ** -101, 0.3])
+      for (const n of [99, 100, 101]) for (const name of ["toFixed", "toPrecision", "toExponential"]) row(name, [x, n], () => x[name](n));
+    const texts = ["", " ", "12", "-12.5e3", "0x1f", "0X1F", "0b101", "0o17", "1_000", "Infinity", "-Infinity", "+Infinity", "infinity", "1e",
+      "1e+", "1e400", "-1e-400", ".5", "5.", ".", "+.5e-2", "0x", "0xg", "12px", "  42  ", "\u00a07\ufeff", "\u180e1", "08", "1n", "--1", "+-1",
+      "9007199254740993", "0.1e1.5", "1e1000000000000", "123456789012345678901234567890", "0x10000000000000081", "\u0661", "-0", "-", "0b", "0b12", "1\u0000",
+      "2.2250738585072011e-308", "1.7976931348623159e308", "0x1p3", "NaN", "179769313486231580793e289"];
+    for (const s of texts) {
+      row("Number", [s], () => Number(s));
+      row("parseFloat", [s], () => parseFloat(s));
+      for (const radix of [0, 2, 10, 16, 36, 1, 37, -10]) row("parseInt", [s, radix], () => parseInt(s, radix));
+    }
+    const longs = ["zzzzzzzzzzzzzzzzzzzzzzzz", "101010101010101010101010101010101010101010101010101010101010101011", "7777777777777777777777777", "ffffffffffffffffffff", "-9999999999999999999999"];
+    for (const s of longs) for (let radix = 2; radix <= 36; radix++) row("parseInt", [s, radix], () => parseInt(s, radix));
+    const powers = [0, -0, 1, -1, 2, -2, 0.5, Infinity, -Infinity, NaN, 3, -3, 1e300, 1 / 3];
+    for (const a of powers) for (const b of powers) {
+      row("pow", [a, b], () => a ** b);
+      row("rem", [a, b], () => a % b);
+      row("max", [a, b], () => Math.max(a, b));
+      row("min", [a, b], () => Math.min(a, b));
+      row("hypot", [a, b], () => Math.hypot(a, b));
+    }
+  },
+};
+
+for (const [name, record] of Object.entries(tables)) {
+  if (process.argv[2] && process.argv[2] !== name) continue;
+  lines = [];
+  seed = 1n;
+  record();
+  writeFileSync(new URL(`./${name}.tsv`, import.meta.url), lines.join("\n") + "\n");
+}
