@@ -13,8 +13,8 @@ pub(crate) fn registry() -> Option<PathBuf> {
 }
 
 /// Clears up after hosts that crashed, and opens a place for our own trees.
-pub(crate) fn open() -> anyhow::Result<Option<(Leftovers, Swept)>> {
-    let Some(registry) = registry() else { return Ok(None) };
-    let swept = Leftovers::sweep(&registry).context("what a crashed host left could not be looked for")?;
-    Ok(Some((Leftovers::open(&registry)?, swept)))
+pub(crate) fn open() -> anyhow::Result<(Leftovers, Swept)> {
+    let registry = registry().context("there is no place for state: set XDG_STATE_HOME or HOME")?;
+    let swept = Leftovers::sweep(&registry)?;
+    Ok((Leftovers::open(&registry)?, swept))
 }

@@ -30,7 +30,7 @@ pub struct Leftovers {
 
 /// A registry directory could not be used.
 #[derive(Debug, thiserror::Error)]
-#[error("the registry of running trees: {doing} `{}`: {source}", path.display())]
+#[error("the registry of running trees: {doing} `{}` failed", path.display())]
 pub struct RegistryError {
     doing: &'static str,
     path: PathBuf,

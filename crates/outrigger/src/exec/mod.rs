@@ -48,9 +48,9 @@ async fn supervise(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
     spec.tee = Some(Tee::new(tee));
 
     let output = Output::new(format);
-    let supervisor = supervisor(&output, format).await;
+    let (supervisor, unwritten) = supervisor(&output, format).await;
     let child = supervisor.start(spec)?;
-    let watcher = Watcher::new(&args, output.clone());
+    let watcher = Watcher::new(&args, output.clone(), unwritten);
     let mut watching = tokio::spawn(watcher.watch(child.clone(), spoken));
 
     let mut telling = std::pin::pin!(tell(child.events(), &output, format));
@@ -118,32 +118,26 @@ async fn supervise(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// A supervisor that has cleared up after hosts that crashed. Without a place to write things down it works all the same:
-/// only a machine without pid namespaces has anything to write down.
-async fn supervisor(output: &Output, format: Format) -> Supervisor {
+/// A supervisor that has cleared up after hosts that crashed, and why nothing can be written down, if that is so. Only a
+/// machine without pid namespaces has anything to write down, so it goes on without.
+async fn supervisor(output: &Output, format: Format) -> (Supervisor, Option<String>) {
     let settings = Settings { launcher: Launcher::current_exe(), starting_at_once: NonZeroUsize::MIN };
     let (leftovers, swept) = match trees::open() {
-        Ok(Some(opened)) => opened,
-        Ok(None) => return Supervisor::new(settings),
-        Err(error) => {
-            if format == Format::Text {
-                output.note(&format!("{}: {error:#}; going on without\n", say::label())).await;
-            }
-            return Supervisor::new(settings);
-        }
+        Ok(opened) => opened,
+        Err(error) => return (Supervisor::new(settings), Some(format!("{error:#}"))),
     };
     if !swept.killed.is_empty() {
+        let count = swept.killed.len();
         match format {
-            Format::Json => output.events([Told::Swept { killed: swept.killed.len() }]).await,
+            Format::Json => output.events([Told::Swept { killed: count }]).await,
             Format::Text => {
-                let count = swept.killed.len();
                 let text =
                     format!("{}: {count} processes that a crashed host had left were killed\n", say::label());
                 output.note(&text).await;
             }
         }
     }
-    Supervisor::with_leftovers(settings, leftovers)
+    (Supervisor::with_leftovers(settings, leftovers), None)
 }
 
 /// Why the run came to its end, beyond what the child's own report says.

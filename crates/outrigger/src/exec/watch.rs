@@ -4,6 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use outrigger_supervise::driver::{Child, Request, Session, SessionHandle};
+use outrigger_supervise::sandbox::Contained;
 use outrigger_supervise::spec::{Spoken, Stream};
 use outrigger_supervise::state::{Fault, Incarnation, PingSeq};
 use outrigger_wire::line::{Item, Splitter, dialect};
@@ -14,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::forward::Output;
 use crate::args::{ExecArgs, HeartbeatArg, StdinArg};
-use crate::say::Format;
+use crate::say::{self, Format};
 
 /// The longest line that is shown as one JSON object, or searched for a heartbeat.
 const MAX_LINE: usize = 64 << 10;
@@ -31,10 +32,12 @@ pub(super) struct Watcher {
     latest: Incarnation,
     input: Input,
     stall: Option<Duration>,
+    /// Why trees cannot be written down, if that is so.
+    unwritten: Option<String>,
 }
 
 impl Watcher {
-    pub(super) fn new(args: &ExecArgs, output: Output) -> Self {
+    pub(super) fn new(args: &ExecArgs, output: Output, unwritten: Option<String>) -> Self {
         Self {
             output,
             heartbeat: args.heartbeat.clone(),
@@ -43,6 +46,7 @@ impl Watcher {
             latest: Incarnation(0),
             input: if args.stdin == StdinArg::Forward { Input::forwarded() } else { Input::None },
             stall: args.stall,
+            unwritten,
         }
     }
 
@@ -55,7 +59,10 @@ impl Watcher {
         loop {
             tokio::select! {
                 biased;
-                Some(next) = current.recv() => handle = Some(next),
+                Some((next, contained)) = current.recv() => {
+                    handle = Some(next);
+                    self.warn(&contained).await;
+                }
                 heard = spoken.recv() => match heard {
                     Some(heard) => self.hear(heard, handle.as_ref()).await,
                     None => break,
@@ -65,6 +72,18 @@ impl Watcher {
         self.finish().await;
         // It has nobody to talk to any more; it may sit in a write or wait for input.
         talking.abort();
+    }
+
+    /// A tree that only a sweep could find after a crash, and nowhere to write it down: said once.
+    async fn warn(&mut self, contained: &Contained) {
+        let Contained::Subreaper { .. } = contained else { return };
+        let Some(problem) = self.unwritten.take() else { return };
+        let text =
+            format!("{problem}; if outrigger and its keeper are killed at once, orphans will not be found");
+        match self.output.format() {
+            Format::Text => self.output.note(&format!("{}: {text}\n", say::label())).await,
+            Format::Json => self.output.events([Warning { event: "warning", message: &text }]).await,
+        }
     }
 
     async fn hear(&mut self, spoken: Spoken, handle: Option<&SessionHandle>) {
@@ -129,6 +148,13 @@ impl Watcher {
             self.show(self.latest, stream, &rest).await;
         }
     }
+}
+
+/// Something of our own that a program should know.
+#[derive(Serialize)]
+struct Warning<'a> {
+    event: &'static str,
+    message: &'a str,
 }
 
 /// A line of the program, as programs see it.
@@ -219,10 +245,15 @@ impl Input {
 }
 
 /// Serves one session after the other: input, pings, and the request to leave.
-async fn talk(child: Child, mut input: Input, stall: Option<Duration>, handles: mpsc::Sender<SessionHandle>) {
+async fn talk(
+    child: Child,
+    mut input: Input,
+    stall: Option<Duration>,
+    handles: mpsc::Sender<(SessionHandle, Contained)>,
+) {
     // A weak hold would do, but the watcher ends this task when the child has ended.
     while let Some(session) = child.next_session().await {
-        if handles.send(session.handle()).await.is_err() {
+        if handles.send((session.handle(), session.enforced.containment.clone())).await.is_err() {
             return;
         }
         converse(session, &mut input, stall).await;
