@@ -1,5 +1,6 @@
 //! The text room against tables recorded from node; `tables/record.mjs` says how they were made.
 
+mod bigints;
 mod numbers;
 
 use outrigger_vm::text::Text;

@@ -74,6 +74,39 @@ const tables = {
       row("hypot", [a, b], () => Math.hypot(a, b));
     }
   },
+  bigints() {
+    const values = [0n, 1n, -1n, 2n, -2n, 7n, -7n, 255n, -256n, 2n ** 31n, -(2n ** 31n), 2n ** 53n, 2n ** 53n + 1n, -(2n ** 53n) - 1n, 2n ** 63n, 2n ** 64n - 1n,
+      -(2n ** 64n), 2n ** 64n + 1n, 10n ** 30n, -(10n ** 30n) + 7n, 3n ** 100n, 2n ** 1023n, 2n ** 1024n - 2n ** 970n, 2n ** 1024n - 2n ** 970n - 1n, -(2n ** 1024n)];
+    const small = values.slice(0, 21);
+    for (const a of values) {
+      for (const radix of [2, 10, 16, 36]) row("toString", [a, radix], () => a.toString(radix));
+      row("Number", [a], () => Number(a));
+      for (const bits of [0, 1, 2, 8, 31, 32, 53, 64, 65, 128]) {
+        row("asIntN", [bits, a], () => BigInt.asIntN(bits, a));
+        row("asUintN", [bits, a], () => BigInt.asUintN(bits, a));
+      }
+      for (const b of [-65n, -64n, -1n, 0n, 1n, 63n, 64n, 65n, 200n]) {
+        row("shl", [a, b], () => a << b);
+        row("shr", [a, b], () => a >> b);
+      }
+      for (const x of [0, -0.5, 0.5, 1, 9007199254740992, 9007199254740994, -9007199254740992.0, 1.8446744073709552e19, 1e30, 1.7976931348623157e308, Infinity, -Infinity, NaN])
+        row("compare", [a, x], () => (a < x ? "<" : a > x ? ">" : a == x ? "=" : "?"));
+    }
+    for (const a of small) for (const b of small) {
+      row("add", [a, b], () => a + b);
+      row("sub", [a, b], () => a - b);
+      row("mul", [a, b], () => a * b);
+      row("div", [a, b], () => a / b);
+      row("rem", [a, b], () => a % b);
+      row("and", [a, b], () => a & b);
+      row("or", [a, b], () => a | b);
+      row("xor", [a, b], () => a ^ b);
+      if (b < 10n) row("pow", [a, b], () => a ** b);
+    }
+    for (const x of [0, -0, 1.5, 1e21, 1e308, -9007199254740993, NaN, Infinity, 5e-324, 123456789]) row("BigInt", [x], () => BigInt(x));
+    for (const s of ["", " ", "12", " -12 ", "+5", "0x1F", "-0x1", "0b11", "0o17", "0O7", "1n", "1.0", "1e3", "1_0", "0x", "-", "007", "9".repeat(60), "0xg", "\ufeff3\u2029", "Infinity", "0b2", "+", "- 1"])
+      row("parse", [s], () => BigInt(s));
+  },
 };
 
 for (const [name, record] of Object.entries(tables)) {
