@@ -21,10 +21,42 @@ pub(super) async fn choose(executable: &Path, wanted: Containment) -> Result<Rol
         (Tried::Namespace { means, .. }, _) => Ok(Role::Namespace(means)),
         (Tried::None { reason }, Containment::Strongest) => Ok(Role::Subreaper(reason)),
         (Tried::None { reason }, Containment::PidNamespace | Containment::Subreaper) => {
-            Err(LaunchError::Sandbox { missing: "pid_namespace".to_owned(), reason })
+            Err(LaunchError::Sandbox { missing: PID_NAMESPACE.to_owned(), reason })
         }
     }
 }
+
+/// What is probably right, before anybody has tried: the first launch finds out, and costs half as much that way.
+pub(super) fn guess(wanted: Containment) -> Option<Role> {
+    if wanted == Containment::Subreaper || TRIED.initialized() {
+        return None;
+    }
+    let root = rustix::process::geteuid().is_root();
+    Some(Role::Namespace(if root { Means::Privilege } else { Means::UserNamespace }))
+}
+
+/// Whether this may have gone wrong because the guess was wrong.
+pub(super) fn is_doubtful(error: &LaunchError) -> bool {
+    match error {
+        LaunchError::Sandbox { missing, .. } => missing == PID_NAMESPACE,
+        LaunchError::LauncherDied { .. } => true,
+        _ => false,
+    }
+}
+
+/// The guess was right.
+pub(super) fn learn(role: &Role) {
+    if let Role::Namespace(means) = role {
+        // Somebody else may have learnt the same at the same time.
+        let _ = TRIED.set(Tried::Namespace { means: *means, complaint: String::new() });
+    }
+}
+
+/// The layer, as errors name it.
+pub(super) const PID_NAMESPACE: &str = "pid_namespace";
+
+/// What came of trying, once per host.
+static TRIED: OnceCell<Tried> = OnceCell::const_new();
 
 /// What came of trying.
 #[derive(Clone, Debug)]
@@ -36,8 +68,7 @@ pub(super) enum Tried {
 }
 
 /// Tries to make a pid namespace, in a process of its own, the first time anybody asks.
-pub(super) async fn try_once(executable: &Path) -> Result<Tried, LaunchError> {
-    static TRIED: OnceCell<Tried> = OnceCell::const_new();
+async fn try_once(executable: &Path) -> Result<Tried, LaunchError> {
     TRIED.get_or_try_init(|| try_now(executable, &Means::ALL)).await.cloned()
 }
 

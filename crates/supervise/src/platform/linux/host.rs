@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::factory::{self, Job};
 use super::message::{self, BadMessage, Command, Inbox, Order, Report};
 use super::spare::Waiting;
+use super::stage::Role;
 use super::{containment, procfs, socket, system};
 use crate::launch::{Ahead, Channels, Control, Exit, LaunchError, Launched, Plan, Signal, Status, Wiring};
 
@@ -33,9 +34,32 @@ pub(crate) async fn launch(
     channels: Channels,
 ) -> Result<Launched, LaunchError> {
     validate(&plan, &channels)?;
-    let role = containment::choose(executable, plan.sandbox.containment).await?;
-    let wired = Wired::new(channels).map_err(|error| system("wiring the child", &error))?;
-    let Waiting { tag, socket, complaints, started, .. } = factory::ready(executable, &role, ahead).await?;
+    let wanted = plan.sandbox.containment;
+    let mut wired = Wired::new(channels).map_err(|error| system("wiring the child", &error))?;
+    if let Some(guess) = containment::guess(wanted) {
+        match attempt(executable, ahead, &guess, plan.clone(), &mut wired).await {
+            Err(error) if containment::is_doubtful(&error) => {}
+            launched => {
+                if launched.is_ok() {
+                    containment::learn(&guess);
+                }
+                return launched;
+            }
+        }
+    }
+    let role = containment::choose(executable, wanted).await?;
+    attempt(executable, ahead, &role, plan, &mut wired).await
+}
+
+/// Launches with this role. The wiring is taken only if that works.
+async fn attempt(
+    executable: &Path,
+    ahead: Ahead,
+    role: &Role,
+    plan: Plan,
+    wired: &mut Wired,
+) -> Result<Launched, LaunchError> {
+    let Waiting { tag, socket, complaints, started, .. } = factory::ready(executable, role, ahead).await?;
     let order = Order::new(plan, tag, super::born_with(), wired.extra.len());
     let order = message::encode(&order)
         .map_err(|_| invalid(format!("it is longer than {} bytes", message::MAX_MESSAGE)))?;
@@ -69,16 +93,16 @@ pub(crate) async fn launch(
     let identity = grip.meet_program()?;
     factory::kill_at(grip.job, None);
     if ahead == Ahead::One {
-        factory::refill(executable, &role);
+        factory::refill(executable, role);
     }
     Ok(Launched {
         pid: identity.pid,
         identity,
         launcher: started.identity,
         tag,
-        stdin: wired.stdin,
-        stdout: wired.stdout,
-        stderr: wired.stderr,
+        stdin: wired.stdin.take(),
+        stdout: wired.stdout.take(),
+        stderr: wired.stderr.take(),
         enforced,
         control: Control { grip },
     })

@@ -16,7 +16,7 @@ use crate::sandbox::{
 
 /// See [`crate::sandbox::probe`].
 pub(crate) async fn probe(executable: &Path) -> Result<Capabilities, LaunchError> {
-    let strongest = containment::try_once(executable).await?;
+    let strongest = containment::try_now(executable, &Means::ALL).await?;
     let user_namespace = containment::try_now(executable, &[Means::UserNamespace]).await?;
     let (pid_namespace, proc_mount) = match strongest {
         Tried::Namespace { complaint, .. } if complaint.is_empty() => (Capability::yes(), Capability::yes()),

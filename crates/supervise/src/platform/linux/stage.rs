@@ -10,6 +10,7 @@ use std::process::{Command, ExitCode, Stdio};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 
+use super::containment::PID_NAMESPACE;
 use super::keeper::{self, Hold};
 use super::message::{self, Report};
 use super::namespaces::{self, Means, Refused};
@@ -209,7 +210,7 @@ fn namespace_error(errno: i32, reason: String) -> LaunchError {
     let error = std::io::Error::from_raw_os_error(errno);
     match super::system("making a pid namespace", &error) {
         resource @ LaunchError::Resource { .. } => resource,
-        _ => LaunchError::Sandbox { missing: "pid_namespace".to_owned(), reason },
+        _ => LaunchError::Sandbox { missing: PID_NAMESPACE.to_owned(), reason },
     }
 }
 
