@@ -1,9 +1,10 @@
 //! The text room against tables recorded from node; `tables/record.mjs` says how they were made.
 
 mod bigints;
+mod json;
 mod numbers;
 
-use outrigger_vm::text::Text;
+use outrigger_vm::text::{Str, Text};
 
 /// One recorded call.
 pub(crate) struct Row<'a> {
@@ -63,6 +64,18 @@ pub(crate) fn spell_number(value: f64) -> String {
     }
     outrigger_vm::text::number::print::decimal(value, &mut outrigger_vm::text::number::print::Buffer::new())
         .to_owned()
+}
+
+/// How the tables spell text.
+pub(crate) fn spell(text: Str<'_>) -> String {
+    let mut out = String::new();
+    for unit in text.units() {
+        match u8::try_from(unit) {
+            Ok(byte @ (0x20..=0x5B | 0x5D..=0x7E)) => out.push(char::from(byte)),
+            _ => out.push_str(&format!("\\u{unit:04x}")),
+        }
+    }
+    out
 }
 
 /// Text from its spelling in the tables.

@@ -107,6 +107,21 @@ const tables = {
     for (const s of ["", " ", "12", " -12 ", "+5", "0x1F", "-0x1", "0b11", "0o17", "0O7", "1n", "1.0", "1e3", "1_0", "0x", "-", "007", "9".repeat(60), "0xg", "\ufeff3\u2029", "Infinity", "0b2", "+", "- 1"])
       row("parse", [s], () => BigInt(s));
   },
+  json() {
+    const message = (work) => { try { return work(); } catch (error) { return error.message; } };
+    const values = ["", "a", "\u0000\b\t\n\f\r\u001f\"\\/", "\u007f\u00e9\u2028", "\ud800", "\udc00\ud83d\ude00\ud83d", "\ud800\ud800\udc00", "plain text with 'quotes'"];
+    for (const s of values) row("quote", [s], () => JSON.stringify(s));
+    const texts = ["", "{", "[", "[1", "[1,", "[1,]", '{"a"', '{"a":', '{"a":1', '{"a":1,', '{"a":1,}', "{a:1}", "x", "xyzabcdefghijklmnopqrstuvwxyz",
+      "[1,2,3,4,5,6,7,8,9,x,1,2,3,4,5,6,7,8,9]", "[1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9x]", "123456789,xabcdefghij", "[123456789,xabcdefghijk]", "[12345678,xabcdefghij]",
+      "1 2", "[1 2]", '["a" "b"]', '{"a" 1}', '{"a":1 "b":2}', '"abc', '"a\nb"', '"\\x"', '"\\u12G4"', '"\\u12', "-", "-a", "1.", "1.a", "1e", "1e+",
+      "01", ".5", "+1", "undefined", "NaN", "[object Object]", "Infinity", "undefinedx", "tru", "trux", "tru1", 'tru"', "nul-", "null1", '{"a":tru}', "\u00e9", "\u4e2d", "{1:2}",
+      '{"a":1}}', '"\\', "[}", "{]", "{,", "[,", '{"a":}', '"\t"', "\ufeff1", "nulll", "-01", "--1", "1.2.3", '{"a":1,1', "[1,2", "-Infinity", '"\\u"', '{"a",1}', "[1}",
+      '{"a":1]', '"\ud800', "falsy", "[tru]", '"\\\u4e2d"', "[\u00a01]", '{"a":"b"}x', "'a'", '{"a":1,"b"}', "[[[[[[[[[[[[[[[[[[[[[[[[", "[[[[[[[[[[[[[[[[[[[[[[[[}", "1e5x",
+      '{"a":1,"b" 2}', '{"a":1,"b"', '{"a":1,"b""c"}', '"\\\u00e9"'];
+    for (const s of texts) row("error", [s], () => message(() => JSON.stringify(JSON.parse(s))));
+    const good = ["1", "-0.5e-3", " [ ] ", "{}", '{"a":[1,{"b":null}],"c":"d"}', '"\\u00e9\\ud83d\\ude00\\n\\/"', "[true,false,null,1e3,12345678901,-7]", '\t{"x" : "\u4e2d" }\r\n', '["\\ud800"]'];
+    for (const s of good) row("again", [s], () => JSON.stringify(JSON.parse(s)));
+  },
 };
 
 for (const [name, record] of Object.entries(tables)) {

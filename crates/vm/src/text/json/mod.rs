@@ -1,0 +1,12 @@
+//! JSON text: quoting for `JSON.stringify`, and the events that a heap-building `JSON.parse` is driven by.
+//!
+//! [`Reader`] is an iterator of events with an explicit stack of one bit per open container, so that depth costs no
+//! recursion; the depth that it accepts is the caller's. Work is linear: charge `linear_cost` of the source before.
+
+mod error;
+mod quote;
+mod read;
+
+pub use error::{JsonError, JsonProblem};
+pub use quote::quote;
+pub use read::{Event, Reader, Spelling, StringToken, Unit};

@@ -1,0 +1,450 @@
+//! The JSON reader: one event at a time, no recursion, each code unit looked at once.
+
+use super::super::{Str, Text};
+use super::error::{JsonError, JsonProblem};
+
+/// A code unit in either width.
+pub trait Unit: Copy + Into<u32> + 'static {
+    /// Borrows units of this width as text.
+    fn text(units: &[Self]) -> Str<'_>;
+}
+
+impl Unit for u8 {
+    fn text(units: &[u8]) -> Str<'_> {
+        Str::Latin1(units)
+    }
+}
+
+impl Unit for u16 {
+    fn text(units: &[u16]) -> Str<'_> {
+        Str::Wide(units)
+    }
+}
+
+/// What the reader met.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    /// `{`
+    ObjectStart,
+    /// A property name; its value follows.
+    Key(StringToken),
+    /// `}`
+    ObjectEnd,
+    /// `[`
+    ArrayStart,
+    /// `]`
+    ArrayEnd,
+    /// A string.
+    String(StringToken),
+    /// A number; integers that fit come as [`Event::Integer`].
+    Number(f64),
+    /// A number without fraction and exponent that fits, and not -0.
+    Integer(i32),
+    /// `true`
+    True,
+    /// `false`
+    False,
+    /// `null`
+    Null,
+    /// The text is over. Further calls answer the same.
+    End,
+}
+
+/// Where a string's content is in the source, without its quotation marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StringToken {
+    /// The first unit of the content.
+    pub start: usize,
+    /// The unit after the content: the closing quotation mark.
+    pub end: usize,
+    /// Whether the content is what it says, or has escapes to decode.
+    pub spelling: Spelling,
+}
+
+/// Whether a string must be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spelling {
+    /// The content is the string.
+    Plain,
+    /// There is at least one escape.
+    Escaped,
+}
+
+/// Reads a JSON text event by event.
+///
+/// ```
+/// use outrigger_vm::text::json::{Event, Reader};
+/// let mut reader = Reader::new(b"[1, true]".as_slice(), 100);
+/// let mut events = Vec::new();
+/// while events.last() != Some(&Event::End) {
+///     events.push(reader.next_event().unwrap());
+/// }
+/// assert_eq!(events, [Event::ArrayStart, Event::Integer(1), Event::True, Event::ArrayEnd, Event::End]);
+/// ```
+#[derive(Debug)]
+pub struct Reader<'a, U> {
+    source: &'a [U],
+    at: usize,
+    open: OpenContainers,
+    next: Expect,
+    max_depth: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Expect {
+    Value,
+    ValueOrBracket,
+    KeyOrBrace,
+    CommaOrClose,
+    End,
+}
+
+impl<'a, U: Unit> Reader<'a, U> {
+    /// A reader at the start of `source` that refuses more than `max_depth` open containers.
+    pub fn new(source: &'a [U], max_depth: usize) -> Reader<'a, U> {
+        Reader { source, at: 0, open: OpenContainers::new(), next: Expect::Value, max_depth }
+    }
+
+    /// How many code units have been read; what has been charged so far.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The next event. After an error the reader must not be used again.
+    pub fn next_event(&mut self) -> Result<Event, JsonError> {
+        self.skip_space();
+        match self.next {
+            Expect::Value => self.value(),
+            Expect::ValueOrBracket if self.peek() == Some(b']') => Ok(self.close(Event::ArrayEnd)),
+            Expect::ValueOrBracket => self.value(),
+            Expect::KeyOrBrace => match self.peek() {
+                Some(b'}') => Ok(self.close(Event::ObjectEnd)),
+                Some(b'"') => self.key(JsonProblem::ExpectedColon),
+                Some(_) | None => self.fail(JsonProblem::ExpectedPropertyNameOrBrace),
+            },
+            Expect::CommaOrClose => self.after_value(),
+            Expect::End => match self.at < self.source.len() {
+                true => self.fail(JsonProblem::TrailingText),
+                false => Ok(Event::End),
+            },
+        }
+    }
+
+    /// The string that a token stands for, when it has escapes; a plain one is a slice of the source.
+    pub fn decode(&self, token: StringToken) -> Text {
+        decode(self.source.get(token.start..token.end).unwrap_or_default())
+    }
+
+    fn after_value(&mut self) -> Result<Event, JsonError> {
+        match (self.open.top(), self.peek()) {
+            (Container::Array, Some(b',')) => {
+                self.at += 1;
+                self.skip_space();
+                self.value()
+            }
+            (Container::Array, Some(b']')) => Ok(self.close(Event::ArrayEnd)),
+            (Container::Array, _) => self.fail(JsonProblem::ExpectedCommaOrBracket),
+            (Container::Object, Some(b',')) => {
+                self.at += 1;
+                self.skip_space();
+                match self.peek() {
+                    // V8 expects the colon by name after the first key only.
+                    Some(b'"') => self.key(JsonProblem::Unexpected),
+                    Some(_) | None => self.fail(JsonProblem::ExpectedPropertyName),
+                }
+            }
+            (Container::Object, Some(b'}')) => Ok(self.close(Event::ObjectEnd)),
+            (Container::Object, _) => self.fail(JsonProblem::ExpectedCommaOrBrace),
+        }
+    }
+
+    fn value(&mut self) -> Result<Event, JsonError> {
+        let event = match self.peek() {
+            Some(b'{') => return self.open(Container::Object, Event::ObjectStart, Expect::KeyOrBrace),
+            Some(b'[') => return self.open(Container::Array, Event::ArrayStart, Expect::ValueOrBracket),
+            Some(b'"') => Event::String(self.string()?),
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            Some(b't') => self.word(b"true", Event::True)?,
+            Some(b'f') => self.word(b"false", Event::False)?,
+            Some(b'n') => self.word(b"null", Event::Null)?,
+            Some(_) | None => return self.fail(JsonProblem::Unexpected),
+        };
+        self.value_is_over();
+        Ok(event)
+    }
+
+    fn value_is_over(&mut self) {
+        self.next = if self.open.depth == 0 { Expect::End } else { Expect::CommaOrClose };
+    }
+
+    fn open(&mut self, container: Container, event: Event, next: Expect) -> Result<Event, JsonError> {
+        if self.open.depth >= self.max_depth {
+            return self.fail(JsonProblem::TooDeep);
+        }
+        self.open.push(container);
+        self.at += 1;
+        self.next = next;
+        Ok(event)
+    }
+
+    fn close(&mut self, event: Event) -> Event {
+        self.open.pop();
+        self.at += 1;
+        self.value_is_over();
+        event
+    }
+
+    fn key(&mut self, without_colon: JsonProblem) -> Result<Event, JsonError> {
+        let token = self.string()?;
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            return self.fail(without_colon);
+        }
+        self.at += 1;
+        self.next = Expect::Value;
+        Ok(Event::Key(token))
+    }
+
+    fn word(&mut self, word: &[u8], event: Event) -> Result<Event, JsonError> {
+        for &byte in word {
+            if self.peek() != Some(byte) {
+                return self.fail(JsonProblem::Unexpected);
+            }
+            self.at += 1;
+        }
+        Ok(event)
+    }
+
+    fn string(&mut self) -> Result<StringToken, JsonError> {
+        self.at += 1;
+        let start = self.at;
+        let mut spelling = Spelling::Plain;
+        loop {
+            let Some(&unit) = self.source.get(self.at) else {
+                return self.fail(JsonProblem::UnterminatedString);
+            };
+            match unit.into() {
+                0x22 => {
+                    let token = StringToken { start, end: self.at, spelling };
+                    self.at += 1;
+                    return Ok(token);
+                }
+                0x5C => {
+                    spelling = Spelling::Escaped;
+                    self.escape()?;
+                }
+                0..0x20 => return self.fail(JsonProblem::ControlCharacter),
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), JsonError> {
+        self.at += 1;
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+            Some(b'u') => {
+                self.at += 1;
+                for _ in 0..4 {
+                    if !self.peek().is_some_and(|byte| byte.is_ascii_hexdigit()) {
+                        return self.fail(JsonProblem::BadUnicodeEscape);
+                    }
+                    self.at += 1;
+                }
+            }
+            Some(_) => return self.fail(JsonProblem::BadEscape),
+            // The end of the input or a unit above 255: V8 has no better word for either.
+            None => return self.fail(JsonProblem::Unexpected),
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<Event, JsonError> {
+        let start = self.at;
+        let negative = self.peek() == Some(b'-');
+        self.at += usize::from(negative);
+        match self.peek() {
+            Some(b'0') => {
+                self.at += 1;
+                if self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+                    return self.fail(JsonProblem::Unexpected);
+                }
+            }
+            Some(b'1'..=b'9') => self.digits(),
+            Some(_) | None => return self.fail(JsonProblem::NoNumberAfterMinus),
+        }
+        let mut is_integer = true;
+        if self.peek() == Some(b'.') {
+            is_integer = false;
+            self.at += 1;
+            self.some_digits(JsonProblem::UnterminatedFraction)?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            is_integer = false;
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.some_digits(JsonProblem::MissingExponent)?;
+        }
+        let text = self.source.get(start..self.at).unwrap_or_default();
+        if is_integer && text.len() <= 10 {
+            let digits = text.get(usize::from(negative)..).unwrap_or_default();
+            let magnitude =
+                digits.iter().fold(0i64, |value, &unit| value * 10 + (i64::from(unit.into()) - 0x30));
+            let value = if negative { -magnitude } else { magnitude };
+            if let Ok(value) = i32::try_from(value)
+                && (value != 0 || !negative)
+            {
+                return Ok(Event::Integer(value));
+            }
+        }
+        Ok(Event::Number(super::super::number::read::string_to_number(U::text(text))))
+    }
+
+    fn digits(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+    }
+
+    fn some_digits(&mut self, otherwise: JsonProblem) -> Result<(), JsonError> {
+        let start = self.at;
+        self.digits();
+        if self.at == start { self.fail(otherwise) } else { Ok(()) }
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// The unit at hand when it is ASCII: nothing in the grammar outside strings is anything else.
+    #[inline]
+    fn peek(&self) -> Option<u8> {
+        let unit: u32 = (*self.source.get(self.at)?).into();
+        u8::try_from(unit).ok()
+    }
+
+    fn fail<T>(&self, problem: JsonProblem) -> Result<T, JsonError> {
+        Err(JsonError { problem, position: self.at })
+    }
+}
+
+/// Decodes content that [`Reader`] has accepted.
+fn decode<U: Unit>(content: &[U]) -> Text {
+    let mut out = Text::with_capacity(content.len());
+    let mut rest = content;
+    while let Some(escape) = rest.iter().position(|&unit| unit.into() == 0x5C) {
+        out.push_text(U::text(&rest[..escape]));
+        let letter = rest.get(escape + 1).map_or(0, |&unit| unit.into());
+        let mut len = 2;
+        match char::from_u32(letter) {
+            Some('b') => out.push(0x08),
+            Some('f') => out.push(0x0C),
+            Some('n') => out.push(0x0A),
+            Some('r') => out.push(0x0D),
+            Some('t') => out.push(0x09),
+            Some('u') => {
+                len = 6;
+                let digits = rest.get(escape + 2..escape + 6).unwrap_or_default();
+                let value = digits.iter().fold(0, |value, &unit| {
+                    let digit = char::from_u32(unit.into()).and_then(|char| char.to_digit(16)).unwrap_or(0);
+                    value << 4 | digit as u16
+                });
+                out.push(value);
+            }
+            Some(_) | None => out.push(letter as u16),
+        }
+        rest = rest.get(escape + len..).unwrap_or_default();
+    }
+    out.push_text(U::text(rest));
+    out
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Container {
+    Array,
+    Object,
+}
+
+/// One bit for each open container, so that a million brackets cost 128 KB and no recursion.
+#[derive(Debug)]
+struct OpenContainers {
+    bits: Vec<u64>,
+    depth: usize,
+}
+
+impl OpenContainers {
+    fn new() -> OpenContainers {
+        OpenContainers { bits: vec![0], depth: 0 }
+    }
+
+    fn push(&mut self, container: Container) {
+        let (word, bit) = (self.depth / 64, self.depth % 64);
+        if word == self.bits.len() {
+            self.bits.push(0);
+        }
+        if let Some(bits) = self.bits.get_mut(word) {
+            *bits = (*bits & !(1 << bit)) | (u64::from(container == Container::Object) << bit);
+        }
+        self.depth += 1;
+    }
+
+    fn pop(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+    }
+
+    /// The innermost one. Called only while something is open.
+    fn top(&self) -> Container {
+        let last = self.depth.saturating_sub(1);
+        match self.bits.get(last / 64) {
+            Some(bits) if bits >> (last % 64) & 1 == 1 => Container::Object,
+            Some(_) | None => Container::Array,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(source: &[u8], max_depth: usize) -> Result<Vec<Event>, JsonError> {
+        let mut reader = Reader::new(source, max_depth);
+        let mut events = Vec::new();
+        loop {
+            events.push(reader.next_event()?);
+            if events.last() == Some(&Event::End) {
+                return Ok(events);
+            }
+        }
+    }
+
+    #[test]
+    fn depth_is_refused_one_past_the_limit_and_needs_no_stack() {
+        let nested = |depth: usize| ["[".repeat(depth), "]".repeat(depth)].concat();
+        assert_eq!(drain(nested(1_000_000).as_bytes(), 1_000_000).map(|events| events.len()), Ok(2_000_001));
+        let refused = JsonError { problem: JsonProblem::TooDeep, position: 100 };
+        assert!(drain(nested(100).as_bytes(), 100).is_ok());
+        assert_eq!(drain(nested(101).as_bytes(), 100), Err(refused));
+    }
+
+    #[test]
+    fn small_integers_are_integers_and_minus_zero_is_not() {
+        let numbers = drain(b"[2147483647,2147483648,-2147483648,0,-0,1.0,123456789012]", 9);
+        let expected = vec![
+            Event::ArrayStart,
+            Event::Integer(i32::MAX),
+            Event::Number(2147483648.0),
+            Event::Number(-2147483648.0),
+            Event::Integer(0),
+            Event::Number(-0.0),
+            Event::Number(1.0),
+            Event::Number(123456789012.0),
+            Event::ArrayEnd,
+            Event::End,
+        ];
+        assert_eq!(numbers, Ok(expected));
+    }
+}
