@@ -32,7 +32,8 @@ fn main() -> Result<ExitCode> {
         }
     }
     if rows.is_empty() {
-        bail!("no bench matches the filter");
+        let names: Vec<_> = BENCHES.iter().map(|(name, _)| *name).collect();
+        bail!("no bench matches the filter; there are: {}", names.join(", "));
     }
     let text = match arguments.format {
         Format::Table => table::render(&rows),
