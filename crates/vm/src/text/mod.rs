@@ -12,6 +12,7 @@ pub mod json;
 pub mod number;
 mod str;
 pub mod unicode;
+pub mod uri;
 
 pub use self::str::{CodePoints, Str, Text, Units};
 

@@ -1,7 +1,13 @@
-//! Unicode properties that the language names: white space, line ends, identifiers.
+//! Unicode as the language uses it: white space, identifiers, case, normalization, and the order of text in English.
 
+mod case;
+pub mod collate;
+mod normal;
+mod segments;
 mod space;
 
+pub use case::{MAX_GROWTH as MAX_CASE_GROWTH, to_lower_case, to_upper_case};
+pub use normal::{Form, is_well_formed, normalize, to_well_formed};
 pub use space::{is_line_terminator, is_white_space, trim, trim_end, trim_start};
 
 /// Whether a code point may start an identifier (`ID_Start`, `$`, `_`).

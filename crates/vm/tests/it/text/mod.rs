@@ -3,6 +3,8 @@
 mod bigints;
 mod json;
 mod numbers;
+mod unicode;
+mod uri;
 
 use outrigger_vm::text::{Str, Text};
 
