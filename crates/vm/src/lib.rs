@@ -6,3 +6,7 @@
 pub mod code;
 pub mod text;
 pub mod ast;
+pub mod compile;
+pub mod exec;
+pub mod heap;
+pub mod value;

@@ -1,0 +1,144 @@
+//! The typed arena: records of one kind, named by `u32` ids, reused through a free list that only the sweep fills.
+
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut};
+
+/// An arena index wrapped in a newtype.
+pub(crate) trait Id: Copy {
+    fn from_index(index: u32) -> Self;
+    fn index(self) -> usize;
+}
+
+/// What an arena needs to know about its records.
+pub(crate) trait Record {
+    /// The content of a free entry.
+    fn vacant() -> Self;
+    /// Is this a free entry?
+    fn is_vacant(&self) -> bool;
+    /// The bytes charged for this record, everything it owns included.
+    fn bytes(&self) -> usize;
+}
+
+/// For records that have no natural "nobody home" value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vacancy {
+    Free,
+    Taken,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Arena<I, T> {
+    items: Vec<T>,
+    free: Vec<u32>,
+    id: PhantomData<I>,
+}
+
+impl<I: Id, T: Record> Arena<I, T> {
+    pub(crate) const fn new() -> Self {
+        Arena { items: Vec::new(), free: Vec::new(), id: PhantomData }
+    }
+
+    /// Stores a record. The caller has charged for it.
+    #[inline]
+    pub(crate) fn insert(&mut self, record: T) -> I {
+        if let Some(index) = self.free.pop() {
+            self.items[index as usize] = record;
+            I::from_index(index)
+        } else {
+            // Ids stay far below 2^32: every record is charged at least 8 bytes, and `Limits` caps records at 2^30.
+            let index = self.items.len() as u32;
+            self.items.push(record);
+            I::from_index(index)
+        }
+    }
+
+    /// How many entries there are, free ones included: the size of a mark bitmap.
+    pub(crate) fn span(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Every live record with its id, in id order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (I, &T)> {
+        self.items
+            .iter()
+            .enumerate()
+            .filter(|(_, r)| !r.is_vacant())
+            .map(|(i, r)| (I::from_index(i as u32), r))
+    }
+
+    /// Frees what is not marked, hands each freed record to `drop`, and reports what survived.
+    pub(crate) fn sweep(&mut self, marks: &Marks, mut drop: impl FnMut(I, T)) -> Survivors {
+        self.free.clear();
+        let mut survivors = Survivors::default();
+        // From the top down, so that the free list hands out low ids first and the arena stays dense.
+        for index in (0..self.items.len()).rev() {
+            let record = &mut self.items[index];
+            if marks.get(index) {
+                survivors.records += 1;
+                survivors.bytes += record.bytes();
+                continue;
+            }
+            if !record.is_vacant() {
+                drop(I::from_index(index as u32), std::mem::replace(record, T::vacant()));
+            }
+            self.free.push(index as u32);
+        }
+        survivors
+    }
+}
+
+impl<I: Id, T> Index<I> for Arena<I, T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, id: I) -> &T {
+        &self.items[id.index()]
+    }
+}
+
+impl<I: Id, T> IndexMut<I> for Arena<I, T> {
+    #[inline]
+    fn index_mut(&mut self, id: I) -> &mut T {
+        &mut self.items[id.index()]
+    }
+}
+
+/// What a sweep left alive.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct Survivors {
+    pub(crate) records: usize,
+    pub(crate) bytes: usize,
+}
+
+impl std::ops::AddAssign for Survivors {
+    fn add_assign(&mut self, other: Survivors) {
+        self.records += other.records;
+        self.bytes += other.bytes;
+    }
+}
+
+/// One mark bit per arena entry.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Marks(Vec<u64>);
+
+impl Marks {
+    pub(crate) fn reset(&mut self, span: usize) {
+        self.0.clear();
+        self.0.resize(span.div_ceil(64), 0);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> bool {
+        self.0.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    /// Sets the bit and says whether it was clear before.
+    #[inline]
+    pub(crate) fn set(&mut self, index: usize) -> bool {
+        // An id beyond the bitmap cannot come from this heap; ignoring it is safer than a panic in the collector.
+        let Some(word) = self.0.get_mut(index / 64) else { return false };
+        let bit = 1u64 << (index % 64);
+        let fresh = *word & bit == 0;
+        *word |= bit;
+        fresh
+    }
+}

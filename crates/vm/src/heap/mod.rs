@@ -1,0 +1,160 @@
+//! The heap: every guest value that is not a number, and the rules that need no guest code.
+//!
+//! Everything lives in typed arenas and is named by `u32` ids; there are no pointers, so the whole heap can be copied and
+//! written to a snapshot. Nothing here runs guest code, recurses on guest data, or allocates before it has charged
+//! ([`account`]). An operation that answers [`AllocError::Collect`] can be repeated after [`Heap::collect`].
+//!
+//! What is in the room: [`Key`] and the interner (`atom`), strings and ropes (`string`, [`Str`]), shapes (`shape`,
+//! `table`), object records (`object`, [`Class`]), properties (`property`, `define`, `array`), the payloads of classes
+//! (`function`, `collection`, `weak`, `buffer`), equality, and the collector (`collect`).
+//!
+//! ```
+//! use outrigger_vm::heap::{Attrs, Found, Heap, Limits, Pace};
+//! use outrigger_vm::value::Value;
+//!
+//! let mut heap = Heap::new(Limits { bytes: 64 << 20, records: 1 << 20 }, Pace::Adaptive, 7);
+//! let shape = heap.root_shape(None)?;
+//! let point = heap.new_object(shape)?;
+//! let x = heap.intern_str("x")?;
+//! let x = heap.key_of_string(x)?;
+//! heap.add_property(point, x, Attrs::ALL, Value::int(3))?;
+//! assert_eq!(heap.get(point, x), Found::Data(Value::int(3)));
+//! # Ok::<(), outrigger_vm::heap::AllocError>(())
+//! ```
+
+mod account;
+mod arena;
+mod array;
+mod atom;
+mod buffer;
+mod class;
+mod collect;
+mod collection;
+mod define;
+mod equality;
+mod function;
+mod hash;
+mod ids;
+mod key;
+mod object;
+mod property;
+mod shape;
+mod string;
+mod table;
+mod text;
+mod weak;
+
+pub use account::{AllocError, Limits, OverLimit, Pace, Point};
+pub use atom::{SymbolKind, atoms, symbols};
+pub use buffer::{MAX_BUFFER, View};
+pub use class::{Class, Flags, Payload};
+pub use collect::{Collected, Marker};
+pub use collection::Cursor;
+pub use define::{Defined, Descriptor};
+pub use ids::{
+    AccessorId, BigId, BufferId, CellId, ClosureId, ElementsId, MapId, ObjId, ShapeId, SlotsId, StrId, SymId,
+    TableId, ViewId, WeakId,
+};
+pub use key::{Key, KeyKind};
+pub use object::Slot;
+pub use property::{Deleted, Found, NO_SLOT, Own};
+pub use string::MAX_LENGTH;
+pub use table::Attrs;
+pub use text::{Str, Units};
+
+use arena::Arena;
+use rustc_hash::FxHashMap;
+
+/// The heap of one engine.
+#[derive(Debug)]
+pub struct Heap {
+    account: account::Account,
+    seed: hash::Seed,
+    strings: Arena<StrId, string::StringRecord>,
+    symbols: Arena<SymId, atom::SymbolRecord>,
+    bigints: Arena<BigId, function::BigRecord>,
+    objects: Arena<ObjId, object::ObjectRecord>,
+    cells: Arena<CellId, function::Cell>,
+    shapes: Arena<ShapeId, shape::ShapeRecord>,
+    tables: Arena<TableId, table::PropertyTable>,
+    accessors: Arena<AccessorId, function::Accessor>,
+    elements: Arena<ElementsId, array::Elements>,
+    fields: Arena<SlotsId, function::Fields>,
+    closures: Arena<ClosureId, function::Closure>,
+    maps: Arena<MapId, collection::OrderedTable>,
+    weaks: Arena<WeakId, weak::WeakTable>,
+    buffers: Arena<BufferId, buffer::Buffer>,
+    views: Arena<ViewId, buffer::ViewRecord>,
+    slab: object::Slab,
+    interner: atom::Interner,
+    /// The root shape of each prototype; does not keep it alive.
+    roots: FxHashMap<Option<ObjId>, ShapeId>,
+    /// `Symbol.for`, by atom.
+    registry: FxHashMap<StrId, SymId>,
+    /// See [`Heap::prototype_epoch`].
+    epoch: u32,
+    /// Kept between collections for its memory only.
+    marker: Marker,
+}
+
+impl Heap {
+    /// A heap with the engine's own names and symbols in it. `seed` keys the hashes that guests could otherwise flood;
+    /// no result depends on it.
+    pub fn new(limits: Limits, pace: Pace, seed: u64) -> Heap {
+        // The names below belong to the engine: they are made without limits, then counted like everything else.
+        let boot = Limits { bytes: usize::MAX, records: Limits::MOST_RECORDS };
+        let mut heap = Heap {
+            account: account::Account::new(boot, Pace::Adaptive),
+            seed: hash::Seed::new(seed),
+            strings: Arena::new(),
+            symbols: Arena::new(),
+            bigints: Arena::new(),
+            objects: Arena::new(),
+            cells: Arena::new(),
+            shapes: Arena::new(),
+            tables: Arena::new(),
+            accessors: Arena::new(),
+            elements: Arena::new(),
+            fields: Arena::new(),
+            closures: Arena::new(),
+            maps: Arena::new(),
+            weaks: Arena::new(),
+            buffers: Arena::new(),
+            views: Arena::new(),
+            slab: object::Slab::new(),
+            interner: atom::Interner::default(),
+            roots: FxHashMap::default(),
+            registry: FxHashMap::default(),
+            epoch: 0,
+            marker: Marker::default(),
+        };
+        heap.add_well_known();
+        heap.account = account::Account::with_usage(limits, pace, heap.audit());
+        heap
+    }
+
+    /// Bytes charged and not given back.
+    pub fn bytes(&self) -> usize {
+        self.account.bytes()
+    }
+
+    /// Records allocated and not collected.
+    pub fn records(&self) -> usize {
+        self.account.records()
+    }
+
+    /// The limits this heap was made with.
+    pub fn limits(&self) -> Limits {
+        self.account.limits()
+    }
+
+    /// Charges for memory that lives outside the heap but on the guest's account (frames, queues).
+    pub fn charge_outside(&mut self, bytes: usize) -> Result<(), AllocError> {
+        self.account.grow_outside(bytes)
+    }
+
+    /// Gives back what [`Heap::charge_outside`] took.
+    pub fn release_outside(&mut self, bytes: usize) {
+        self.account.shrink_outside(bytes);
+    }
+}
