@@ -228,10 +228,10 @@ pub enum Op {
     InitProto(R, R) = 102,
     /// `d = delete a[b]`
     Delete(R, R, R) = 103,
-    /// `d = super[b]` with `this = a`
-    GetSuper(R, R, R) = 104,
-    /// `super[b] = c` with `this = a`
-    SetSuper(R, R, R) = 105,
+    /// `d = super[c]` in the method `a` with `this = b`
+    GetSuper(R, R, R, R) = 104,
+    /// `super[c] = d` in the method `a` with `this = b`: operands a, b, c, d
+    SetSuper(R, R, R, R) = 105,
     /// `d = new private name described by k`
     NewPrivate(R, K) = 106,
     /// `d = a.#b` (b holds the private name)
@@ -259,6 +259,9 @@ pub enum Op {
     /// throws TypeError if `a` cannot be destructured (null or undefined)
     CheckObject(R) = 118,
 
+    /// `d = new object with the own enumerable properties of a, less the keys in the array b`
+    CopyRest(R, R, R) = 119,
+
     // -- calls -------------------------------------------------------------------------------------------
     /// `d = a(this = a+1, arguments a+2 .. a+2+n)`: operands d, a, n
     Call(R, R, u8) = 120,
@@ -268,14 +271,14 @@ pub enum Op {
     New(R, R, u8) = 122,
     /// `d = new a(...array in a+2)`
     NewSpread(R, R) = 123,
-    /// `d = super(arguments a+2 .. a+2+n)`: operands d, a, n
-    SuperCall(R, R, u8) = 124,
-    /// `d = super(...array in a+2)`
-    SuperCallSpread(R, R) = 125,
-    /// binds `this` (register a) to `b`, ReferenceError if already bound, then runs the field initialisers
-    BindThis(R, R) = 126,
-    /// runs the field initialisers of the callee's class on `this` (register a)
-    InitFields(R) = 127,
+    /// `d = super(arguments a+2 .. a+2+n)`: operands d, a (holds the constructor), n, b (holds new.target)
+    SuperCall(R, R, u8, R) = 124,
+    /// `d = super(...array in a+2)`: operands d, a (holds the constructor), b (holds new.target)
+    SuperCallSpread(R, R, R) = 125,
+    /// ReferenceError if `this` (in a) is bound already: `super()` was called twice
+    CheckUnbound(R) = 126,
+    /// installs the private methods and runs the field initialisers of the class `a` on the object `b`
+    InitFields(R, R) = 127,
     /// return a
     Ret(R) = 128,
     /// return undefined
@@ -292,6 +295,9 @@ pub enum Op {
     Intrinsic(R, R, u8, u32) = 134,
     /// `d = prelude helper u32 (arguments a .. a+n)`: operands d, a, n
     CallHelper(R, R, u8, u32) = 135,
+
+    /// remembers that instances of the constructor `a` get the private member `b` (a name) = function `c`
+    ClassPrivate(R, R, R, Member) = 136,
 
     // -- iteration ---------------------------------------------------------------------------------------
     /// `a, a+1 = iterator and its next method` of the iterable b
@@ -326,6 +332,10 @@ pub enum Op {
     AsyncStart(R) = 153,
     /// acts on how a generator was resumed: register a = 1 throws b; = 2 jumps to t; = 0 goes on
     ResumeCheck(R, R, T) = 154,
+    /// yields the iterator result in a as it is: operands as for `Yield`
+    YieldResult(R, R, R) = 155,
+    /// `a, a+1 = iterator and its next method` of the iterable b, never the array shortcut
+    GetRealIter(R, R) = 156,
     /// does nothing; fills what was patched away
     Nop = 160,
 }
@@ -350,4 +360,20 @@ pub enum Member {
     LiteralGetter = 5,
     /// A setter of an object literal.
     LiteralSetter = 6,
+}
+
+/// Which error an instruction throws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ErrorKind {
+    /// `Error`
+    Error = 0,
+    /// `TypeError`
+    Type = 1,
+    /// `ReferenceError`
+    Reference = 2,
+    /// `RangeError`
+    Range = 3,
+    /// `SyntaxError`
+    Syntax = 4,
 }

@@ -117,6 +117,8 @@ pub enum Capture {
     Register(u8),
     /// The maker's own captured variable.
     Captured(u16),
+    /// A name that turned out to live on the global object: nothing is captured.
+    Absent,
 }
 
 /// A stretch of instructions whose exceptions are caught.
@@ -157,6 +159,8 @@ pub struct Function {
     pub positions: Vec<(u32, u32)>,
     /// The function's text in the source, for `toString` and tracebacks.
     pub span: (u32, u32),
+    /// Whether it looks at arguments beyond its parameters: then they must survive its locals.
+    pub keeps_arguments: bool,
     /// Whether tracebacks leave it out: a prelude function.
     pub hidden: bool,
 }
