@@ -10,3 +10,4 @@ pub mod compile;
 pub mod exec;
 pub mod heap;
 pub mod value;
+pub mod regex;
