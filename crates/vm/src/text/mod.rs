@@ -8,6 +8,7 @@
 //! Results are compared with tables recorded from node in `tests/it/text*`; the generator sits beside them.
 
 pub mod bigint;
+pub mod date;
 pub mod json;
 pub mod number;
 mod str;

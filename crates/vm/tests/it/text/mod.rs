@@ -1,6 +1,7 @@
 //! The text room against tables recorded from node; `tables/record.mjs` says how they were made.
 
 mod bigints;
+mod dates;
 mod json;
 mod numbers;
 mod unicode;
