@@ -24,9 +24,7 @@ pub(super) fn analyse(ast: &Ast) -> Vec<Facts> {
         let facts = match node {
             Node::Empty | Node::Look { .. } | Node::Start(_) | Node::Word { .. } => CLEAR,
             Node::Char(point) => {
-                let mut first = First::NOTHING;
-                first.insert(point);
-                Facts { first, transparent: false, min_len: 1, empty: false }
+                Facts { first: first_of(&CodeSet::one(point)), transparent: false, min_len: 1, empty: false }
             }
             Node::Set(id) => {
                 Facts { first: first_of(ast.set(id)), transparent: false, min_len: 1, empty: false }
@@ -74,9 +72,10 @@ pub(super) fn analyse(ast: &Ast) -> Vec<Facts> {
                 Facts { first: First { end: true, ..First::NOTHING }, transparent: false, ..CLEAR }
             }
             Node::End(Lines::Many) => {
-                let mut first = First { end: true, high: true, ..First::NOTHING };
-                first.insert(0x0a);
-                first.insert(0x0d);
+                let mut first = First { end: true, ..First::NOTHING };
+                for newline in [0x0a, 0x0d, 0x2028, 0x2029] {
+                    first.insert(newline);
+                }
                 Facts { first, transparent: false, ..CLEAR }
             }
         };
@@ -88,14 +87,29 @@ pub(super) fn analyse(ast: &Ast) -> Vec<Facts> {
 /// Reads nothing and promises nothing.
 const CLEAR: Facts = Facts { first: First::NOTHING, transparent: true, min_len: 0, empty: true };
 
-/// What a member of the set begins with.
+/// What a member of the set begins with: above the first plane, the first unit of its pair.
 pub(super) fn first_of(set: &CodeSet) -> First {
     let mut first = First::NOTHING;
     for &(low, high) in set.ranges() {
-        for unit in low..=high.min(255) {
-            first.insert(unit);
+        insert_range(&mut first, low, high.min(0xffff));
+        if high > 0xffff {
+            let lead = |point: u32| 0xd800 + ((point - 0x1_0000) >> 10);
+            insert_range(&mut first, lead(low.max(0x1_0000)), lead(high));
         }
-        first.high |= high > 255;
     }
     first
+}
+
+fn insert_range(first: &mut First, low: u32, high: u32) {
+    for unit in low..=high.min(255) {
+        first.insert(unit);
+    }
+    let low = low.max(256);
+    if low <= high && high - low >= 63 {
+        first.high = u64::MAX;
+    } else {
+        for unit in low..=high {
+            first.insert(unit);
+        }
+    }
 }

@@ -36,7 +36,7 @@ mod text;
 pub use compile::MAX_INSTRUCTIONS;
 pub use exec::{Captures, ExecError, Fuel, Scratch, StackBytes, exec};
 pub use flags::Flags;
-pub use parse::{MAX_NESTING, MAX_PATTERN, SyntaxError};
+pub use parse::{MAX_NESTING, MAX_NODES, MAX_PATTERN, SyntaxError};
 pub use program::Program;
 pub use text::Text;
 

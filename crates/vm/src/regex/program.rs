@@ -98,41 +98,41 @@ pub(super) struct Set {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct First {
     pub(super) low: [u64; 4],
-    /// Any unit above 255.
-    pub(super) high: bool,
+    /// A bit for the low six bits of each unit above 255: says "maybe" or "no".
+    pub(super) high: u64,
     /// The end of the text.
     pub(super) end: bool,
 }
 
 impl First {
-    pub(super) const NOTHING: Self = Self { low: [0; 4], high: false, end: false };
-    pub(super) const ANYTHING: Self = Self { low: [u64::MAX; 4], high: true, end: true };
+    pub(super) const NOTHING: Self = Self { low: [0; 4], high: 0, end: false };
+    pub(super) const ANYTHING: Self = Self { low: [u64::MAX; 4], high: u64::MAX, end: true };
 
     pub(super) fn has(&self, unit: u32) -> bool {
         match self.low.get((unit >> 6) as usize) {
             Some(word) => word >> (unit & 63) & 1 == 1,
-            None => self.high,
+            None => self.high >> (unit & 63) & 1 == 1,
         }
     }
 
     pub(super) fn insert(&mut self, unit: u32) {
         match self.low.get_mut((unit >> 6) as usize) {
             Some(word) => *word |= 1 << (unit & 63),
-            None => self.high = true,
+            None => self.high |= 1 << (unit & 63),
         }
     }
 
     pub(super) fn union(&self, other: &Self) -> Self {
         Self {
             low: std::array::from_fn(|at| self.low[at] | other.low[at]),
-            high: self.high || other.high,
+            high: self.high | other.high,
             end: self.end || other.end,
         }
     }
 
     pub(super) fn is_disjoint(&self, other: &Self) -> bool {
         let shared = (0..4).any(|at| self.low[at] & other.low[at] != 0);
-        !(shared || (self.high && other.high) || (self.end && other.end))
+        !(shared || self.high & other.high != 0 || (self.end && other.end))
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn next_start<T: Unit>(
         Search::First => {
             let first = &program.first;
             let found = match program.first_bytes {
-                Some((bytes, count)) if !(T::HAS_PAIRS && first.high) => T::find_any(rest, bytes, count),
+                Some((bytes, count)) if !(T::HAS_PAIRS && first.high != 0) => T::find_any(rest, bytes, count),
                 Some(_) | None => rest.iter().position(|unit| first.has(unit.unit())),
             };
             found.or(first.end.then_some(rest.len()))

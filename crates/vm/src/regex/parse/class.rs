@@ -2,7 +2,7 @@
 
 use super::escape::Place;
 use super::{Parser, Result};
-use crate::regex::ast::{Node, NodeId};
+use crate::regex::ast::{Direction, Node, NodeId};
 use crate::regex::flags::Flags;
 use crate::regex::set::{ClassSet, CodeSet};
 
@@ -93,20 +93,13 @@ impl Parser<'_> {
             return self.set_node(set.chars);
         }
         let mut strings: Vec<Vec<u32>> = set.strings.into_iter().collect();
-        strings.sort_by_key(|string| std::cmp::Reverse(string.len()));
-        let mut ways = Vec::with_capacity(strings.len() + 1);
-        let mut empty = false;
-        for string in &strings {
-            if string.is_empty() {
-                empty = true;
-                continue;
-            }
-            let mut terms = Vec::with_capacity(string.len());
-            for &point in string {
-                terms.push(self.char_node(point)?);
-            }
-            ways.push(self.ast.concat(&terms));
-        }
+        let empty = strings.first().is_some_and(Vec::is_empty);
+        strings.retain(|string| !string.is_empty());
+        let mut ways = match self.direction {
+            // Strings that match at one place are prefixes of each other, so a tree keeps the order.
+            Direction::Forward => vec![self.string_tree(&strings)?],
+            Direction::Backward => self.string_list(strings)?,
+        };
         if !set.chars.is_empty() {
             ways.push(self.set_node(set.chars)?);
         }

@@ -8,6 +8,7 @@ mod class_v;
 mod escape;
 mod name;
 mod property;
+mod strings;
 
 use super::ast::{Ast, Case, Direction, Greed, Lines, Node, NodeId, UNBOUNDED, Wanted};
 use super::flags::Flags;
@@ -16,7 +17,9 @@ use super::tables::CaseMap;
 use rustc_hash::FxHashMap;
 
 /// The longest pattern, in units.
-pub const MAX_PATTERN: usize = 1 << 18;
+pub const MAX_PATTERN: usize = 1 << 24;
+/// The most constructs in one pattern.
+pub const MAX_NODES: usize = 1 << 18;
 /// The deepest nesting of groups and of classes.
 pub const MAX_NESTING: usize = 1_000;
 /// How many ranges the sets of one pattern may expand to, all together.
@@ -43,6 +46,7 @@ pub(super) fn parse(units: &[u16], flags: Flags) -> Result<Ast, SyntaxError> {
         unicode: flags.reads_code_points(),
         sets: flags.has(Flags::UNICODE_SETS),
         mods: flags,
+        direction: Direction::Forward,
         ast: Ast::new(),
         named: false,
         groups_in_pattern: 0,
@@ -70,6 +74,8 @@ struct Parser<'a> {
     sets: bool,
     /// Only `i`, `m`, `s` are looked at: groups may change those three.
     mods: Flags,
+    /// The way in which the innermost lookaround reads.
+    direction: Direction,
     ast: Ast,
     /// Does any group have a name? Then `\k` is a reference, even without `u`.
     named: bool,
@@ -100,6 +106,7 @@ struct Open {
     ways: Vec<NodeId>,
     terms: Vec<NodeId>,
     outer_mods: Flags,
+    outer_direction: Direction,
     groups_before: u32,
     way: u32,
     disjunction: u32,
@@ -127,6 +134,9 @@ impl Parser<'_> {
         loop {
             let Some(top) = stack.last_mut() else { return Ok(()) };
             let start = self.pos;
+            if self.ast.nodes.len() > MAX_NODES {
+                return Err(self.error("regular expression too large"));
+            }
             match self.peek() {
                 None => {
                     if !matches!(top.kind, Group::Pattern) {
@@ -187,12 +197,17 @@ impl Parser<'_> {
         let disjunction = self.disjunctions;
         self.disjunctions += 1;
         let way = self.new_way(way, disjunction, SameLevel::Child)?;
+        let outer_direction = self.direction;
+        if let Group::Look(direction, _) = kind {
+            self.direction = direction;
+        }
         Ok(Open {
             kind,
             at,
             ways: Vec::new(),
             terms: Vec::new(),
             outer_mods,
+            outer_direction,
             groups_before: match kind {
                 Group::Capture(group) => group,
                 Group::Pattern | Group::Plain | Group::Look(..) => self.ast.groups,
@@ -205,6 +220,7 @@ impl Parser<'_> {
     fn close(&mut self, open: Option<Open>) -> NodeId {
         let Some(mut open) = open else { return self.ast.add(Node::Empty) };
         self.mods = open.outer_mods;
+        self.direction = open.outer_direction;
         let last = self.ast.concat(&open.terms);
         open.ways.push(last);
         self.ast.alternatives(&open.ways)
@@ -379,7 +395,11 @@ impl Parser<'_> {
         let bounds = self.brace_bounds();
         match bounds {
             Some((min, max)) if min > max => Err(self.error_at("numbers out of order in {} quantifier", at)),
-            Some((min, max)) => Ok(Some((min as u32, max as u32))),
+            Some((min, max)) => {
+                // No text is long enough to tell the largest count from no bound at all.
+                let clamp = |count: u64| u32::try_from(count).unwrap_or(UNBOUNDED);
+                Ok(Some((clamp(min), clamp(max))))
+            }
             None => {
                 self.pos = at;
                 Ok(None)
@@ -392,14 +412,11 @@ impl Parser<'_> {
         let max = if !self.eat(b',') {
             min
         } else if self.peek() == Some(b'}') {
-            u64::from(UNBOUNDED)
+            u64::MAX
         } else {
             self.decimal()?
         };
-        // Counts are compared exactly up to 2⁶⁴ and then fall to "no bound": no text is that long.
-        let order_is_wrong = min > max;
-        let clamp = |count: u64| count.min(u64::from(UNBOUNDED));
-        self.eat(b'}').then_some(if order_is_wrong { (1, 0) } else { (clamp(min), clamp(max)) })
+        self.eat(b'}').then_some((min, max))
     }
 
     fn decimal(&mut self) -> Option<u64> {
