@@ -1,3 +1,4 @@
 //! What the engine promises, room by room.
 
+mod heap;
 mod text;

@@ -1,0 +1,229 @@
+//! Collection and limits: nothing in use dies, nothing unused stays, nothing grows past the limit.
+
+use super::Rig;
+use outrigger_vm::heap::{
+    AllocError, Attrs, Class, Cursor, Flags, Found, Heap, Limits, OverLimit, Pace, Point,
+};
+use outrigger_vm::value::{Internal, Value};
+
+const MIB: usize = 1 << 20;
+
+#[test]
+fn everything_reachable_from_one_root_survives_and_the_rest_goes() {
+    let mut rig = Rig::new(Pace::Torture);
+    let next = rig.name("next");
+    let holder = rig.object();
+    let baseline = rig.heap.records();
+    for round in 0..50 {
+        // One of each kind hangs from the holder; the last round's become garbage.
+        let made = rig.run(|heap| {
+            let shape = heap.root_shape(None)?;
+            let text = heap.new_string("a text that does not fit inside its record")?;
+            let more = heap.concat(text, text)?;
+            let cell = heap.new_cell(Value::string(more))?;
+            let captures = [Value::internal(Internal::Cell(cell)), Value::int(round)];
+            let function = heap.new_closure(shape, Flags::NONE, 3, &captures, Value::UNDEFINED)?;
+            let array = heap.new_array(shape, &[Value::object(function), Value::HOLE])?;
+            let promise =
+                heap.new_object_with_slots(shape, Class::Promise, Flags::NONE, &[Value::array(array)])?;
+            let map = heap.new_map(shape, Class::Map)?;
+            let Some(table) = heap.map_of(map) else { return Ok(Value::NULL) };
+            heap.map_set(table, Value::object(promise), Value::object(promise))?;
+            heap.add_property(holder, next, Attrs::ALL, Value::object(map))?;
+            Ok(Value::object(map))
+        });
+        assert!(made.is_object());
+        let Found::Data(map) = rig.heap.get(holder, next) else { panic!("no map") };
+        let table = map.as_object().and_then(|obj| rig.heap.map_of(obj)).expect("a map");
+        let (promise, _, _) = rig.heap.map_next(table, Cursor::START).expect("one entry");
+        let slots = promise.as_object().and_then(|obj| rig.heap.slots_of(obj)).expect("a promise");
+        let array = rig.heap.slots(slots)[0].as_array().expect("an array");
+        let function = rig.heap.array_get(array, 0).and_then(Value::as_object).expect("a function");
+        let closure = rig.heap.closure_of(function).expect("a closure");
+        assert_eq!(rig.heap.capture(closure, 1), Value::int(round));
+        let cell = rig.heap.capture(closure, 0).as_cell().expect("a cell");
+        let text = rig.heap.cell(cell).as_string().expect("a text");
+        assert_eq!(rig.heap.string_length(text), 84);
+    }
+    rig.run(|heap| heap.delete_own(holder, next));
+    rig.collect().expect("within limits");
+    assert_eq!(rig.heap.records(), baseline);
+}
+
+#[test]
+fn a_list_of_a_million_objects_is_marked_without_recursion() {
+    let mut rig = Rig::new(Pace::Adaptive);
+    let next = rig.name("next");
+    let mut head = Value::NULL;
+    rig.roots.push(head);
+    for _ in 0..1_000_000 {
+        let obj = rig.run(|heap| {
+            let shape = heap.root_shape(None)?;
+            let shape = match heap.transition(shape, next, Attrs::ALL)? {
+                Some(shape) => shape,
+                None => shape,
+            };
+            heap.new_object(shape)
+        });
+        rig.heap.set_slot(obj, 0, head);
+        head = Value::object(obj);
+        rig.roots[0] = head;
+    }
+    rig.collect().expect("within limits");
+    assert!(rig.heap.records() > 1_000_000);
+    rig.roots.clear();
+    rig.collect().expect("within limits");
+    assert!(rig.heap.records() < 1000);
+}
+
+/// Grows something until the limit; the limit must come, and before the memory is taken.
+fn grows_until_the_limit(mut grow: impl FnMut(&mut Rig) -> Result<(), OverLimit>) {
+    let limits = Limits { bytes: 16 * MIB, records: 1 << 20 };
+    let mut rig = Rig::with_limits(Pace::Adaptive, limits);
+    for _ in 0..10_000_000 {
+        assert!(rig.heap.bytes() <= limits.bytes);
+        if let Err(error) = grow(&mut rig) {
+            assert_eq!(error, OverLimit::Bytes { limit: limits.bytes });
+            assert!(rig.heap.bytes() > limits.bytes / 4, "there was room left: {}", rig.heap.bytes());
+            rig.check_accounts();
+            return;
+        }
+    }
+    panic!("the limit never came");
+}
+
+#[test]
+fn hostile_growth_of_every_kind_meets_the_limit() {
+    // An array that is pushed to.
+    let mut array = None;
+    grows_until_the_limit(|rig| {
+        let array = *array.get_or_insert_with(|| rig.array(&[]));
+        rig.try_run(|heap| heap.array_push(array, Value::NULL)).map(|_| ())
+    });
+    // One object with ever more properties.
+    let mut object = None;
+    let mut n = 0;
+    grows_until_the_limit(|rig| {
+        let object = *object.get_or_insert_with(|| rig.object());
+        n += 1;
+        rig.try_run(|heap| {
+            let text = heap.new_string(&format!("property {n}"))?;
+            let key = heap.key_of_string(text)?;
+            heap.add_property(object, key, Attrs::ALL, Value::NULL)
+        })
+    });
+    // A map.
+    let mut map = None;
+    let mut n = 0;
+    grows_until_the_limit(|rig| {
+        let map = *map.get_or_insert_with(|| {
+            let obj = rig.run(|heap| {
+                let shape = heap.root_shape(None)?;
+                heap.new_map(shape, Class::Map)
+            });
+            rig.roots.push(Value::object(obj));
+            rig.heap.map_of(obj).expect("a map")
+        });
+        n += 1;
+        rig.try_run(|heap| heap.map_set(map, Value::int(n), Value::NULL))
+    });
+    // Strings that are kept.
+    grows_until_the_limit(|rig| {
+        let text = rig.try_run(|heap| heap.new_latin1(&[b'z'; 5000]))?;
+        rig.roots.push(Value::string(text));
+        Ok(())
+    });
+    // Registered symbols.
+    let mut n = 0;
+    grows_until_the_limit(|rig| {
+        n += 1;
+        rig.try_run(|heap| {
+            let text = heap.new_string(&format!("symbol {n}"))?;
+            heap.symbol_for(text).map(|_| ())
+        })
+    });
+}
+
+#[test]
+fn one_request_beyond_the_limit_is_refused_before_memory_is_touched() {
+    let limits = Limits { bytes: 16 * MIB, records: 1 << 20 };
+    let mut rig = Rig::with_limits(Pace::Adaptive, limits);
+    let refused = rig.try_run(|heap| {
+        let shape = heap.root_shape(None)?;
+        heap.new_buffer(shape, Class::ArrayBuffer, (1 << 31) - 1, None)
+    });
+    assert_eq!(refused, Err(OverLimit::Bytes { limit: limits.bytes }));
+    // A rope may be far longer than memory; only reading it costs.
+    let mut id = rig.run(|heap| heap.new_latin1(&[b'q'; 1 << 10]));
+    rig.roots.push(Value::string(id));
+    for _ in 0..15 {
+        id = rig.run(|heap| heap.concat(id, id));
+        rig.roots[0] = Value::string(id);
+    }
+    assert_eq!(rig.try_run(|heap| heap.flatten(id)), Err(OverLimit::Bytes { limit: limits.bytes }));
+}
+
+#[test]
+fn the_limit_is_exact_and_one_past_it_is_refused() {
+    let probe = Heap::new(Limits { bytes: usize::MAX, records: usize::MAX }, Pace::Adaptive, 1);
+    let (start, records) = (probe.bytes(), probe.records());
+    let cells = 1000;
+    let with = |bytes, records| {
+        let mut rig = Rig::with_limits(Pace::Adaptive, Limits { bytes, records });
+        for _ in 0..cells {
+            let cell = rig.try_run(|heap| heap.new_cell(Value::NULL))?;
+            rig.roots.push(Value::internal(Internal::Cell(cell)));
+        }
+        Ok(())
+    };
+    assert_eq!(with(start + cells * 8, records + cells), Ok(()));
+    let limit = start + cells * 8 - 1;
+    assert_eq!(with(limit, records + cells), Err(OverLimit::Bytes { limit }));
+    let limit = records + cells - 1;
+    assert_eq!(with(start + cells * 8, limit), Err(OverLimit::Records { limit }));
+}
+
+#[test]
+fn a_program_that_lives_near_the_limit_on_garbage_goes_on() {
+    let limits = Limits { bytes: 8 * MIB, records: 1 << 20 };
+    let mut rig = Rig::with_limits(Pace::Adaptive, limits);
+    let live = rig.run(|heap| heap.new_latin1(&vec![b'l'; 6 * MIB]));
+    rig.roots.push(Value::string(live));
+    for _ in 0..2000 {
+        rig.run(|heap| heap.new_latin1(&[b'g'; 100_000]));
+    }
+    assert_eq!(rig.heap.string_length(live) as usize, 6 * MIB);
+}
+
+#[test]
+fn an_instruction_that_needs_several_large_pieces_gets_them_or_an_error() {
+    let limits = Limits { bytes: 16 * MIB, records: 1 << 20 };
+    let mut rig = Rig::with_limits(Pace::Adaptive, limits);
+    let two = |heap: &mut Heap, size: usize| {
+        heap.new_latin1(&vec![b'a'; size])?;
+        heap.new_latin1(&vec![b'b'; size])?;
+        heap.new_latin1(&vec![b'c'; size])
+    };
+    assert!(rig.try_run(|heap| two(heap, 5 * MIB)).is_ok());
+    assert_eq!(rig.try_run(|heap| two(heap, 6 * MIB)), Err(OverLimit::Bytes { limit: limits.bytes }));
+}
+
+#[test]
+fn collections_come_at_the_same_moments_in_every_run() {
+    let moments = || {
+        let mut heap = Heap::new(Limits { bytes: 64 * MIB, records: 1 << 22 }, Pace::Adaptive, 99);
+        let mut moments = Vec::new();
+        for n in 0..400_000u64 {
+            if heap.new_cell(Value::NULL).and_then(|_| heap.new_latin1(b"some text of twenty-odd"))
+                == Err(AllocError::Collect)
+            {
+                moments.push((n, heap.bytes()));
+                heap.collect(Point(n), |_| ()).expect("all of it is garbage");
+            }
+        }
+        moments
+    };
+    let first = moments();
+    assert!(first.len() > 3);
+    assert_eq!(first, moments());
+}
