@@ -6,6 +6,7 @@
 pub mod code;
 pub mod text;
 pub mod ast;
+pub mod parse;
 pub mod compile;
 pub mod exec;
 pub mod heap;

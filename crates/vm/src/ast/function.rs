@@ -1,8 +1,8 @@
 //! Functions and classes.
 
 use super::{
-    Atom, BindingId, ClassId, ExprId, FunctionId, List, PatternElement, PatternId, PropertyKey, RefId, ScopeId,
-    Span, StmtId,
+    Atom, BindingId, ClassId, ExprId, FunctionId, List, PatternElement, PatternId, PropertyKey, RefId,
+    ScopeId, Span, StmtId,
 };
 
 /// A function of any kind. The script itself is function 0.

@@ -27,11 +27,11 @@ pub use function::{
     Body, Class, ClassElement, ElementKind, Flavour, Function, FunctionKind, Held, Placement,
 };
 pub use ids::{
-    Atom, BindingId, ClassId, ExprId, FunctionId, List, LoopId, PatternId, RefId, RegexId, ScopeId, Span, StmtId,
-    TemplateId, TryId,
+    Atom, BindingId, ClassId, ExprId, FunctionId, List, LoopId, PatternId, RefId, RegexId, ScopeId, Span,
+    StmtId, TemplateId, TryId,
 };
 pub use scope::{Binding, BindingKind, Check, HoistedFunction, Reference, Scope, ScopeKind, Target};
-pub use stmt::{Case, Catch, DeclareKind, Declarator, Loop, LoopHead, LoopTarget, Stmt, Try};
+pub use stmt::{Case, Catch, Declarator, DeclareKind, Loop, LoopHead, LoopTarget, Stmt, Try};
 pub use text::{Text, Texts};
 
 /// One parsed and resolved script.
