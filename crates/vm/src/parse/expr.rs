@@ -57,9 +57,7 @@ impl Parser<'_> {
     /// Whoever asked for a cover has decided that it is an expression.
     pub(super) fn close_cover(&mut self) -> Parsed<()> {
         match self.open_cover.take() {
-            Some(span) => {
-                self.fail(span, "`=` after a shorthand property is only for destructuring; expected `:`")
-            }
+            Some((span, message)) => self.fail(span, message),
             None => Ok(()),
         }
     }

@@ -221,10 +221,11 @@ impl Parser<'_> {
         let body_scope =
             if has_expressions { self.open_scope(ScopeKind::Body, self.tok.start) } else { scope };
         let id = self.reserve_function(shape, scope);
+        self.program.functions[id.index()].simple_params = is_simple;
         let body = if shape.kind == FunctionKind::Arrow && !self.at(T::BraceOpen) {
             Body::Expr(self.assign()?)
         } else {
-            Body::Statements(self.function_body(is_simple)?)
+            Body::Statements(self.function_body(id)?)
         };
         if has_expressions {
             self.close_scope();
@@ -235,7 +236,6 @@ impl Parser<'_> {
         let function = &mut self.program.functions[id.index()];
         function.params = list;
         function.rest = params.rest;
-        function.simple_params = is_simple;
         function.length = length;
         function.body = body;
         function.body_scope = body_scope;
@@ -270,7 +270,8 @@ impl Parser<'_> {
         id
     }
 
-    fn function_body(&mut self, simple_params: bool) -> Parsed<List<StmtId>> {
+    fn function_body(&mut self, function: FunctionId) -> Parsed<List<StmtId>> {
+        let simple_params = self.program.function(function).simple_params;
         self.expect(T::BraceOpen)?;
         let base = self.stmt_stack.len();
         let mut in_prologue = true;

@@ -351,13 +351,6 @@ impl Parser<'_> {
                 if !before || !char::from(self.byte(self.pos + 1)).is_digit(radix) {
                     return self.fail_at(self.pos, self.pos + 1, "a separator must stand between digits");
                 }
-                if self.byte(start) == b'0' && self.pos == start + 1 && radix == 10 {
-                    return self.fail_at(
-                        self.pos,
-                        self.pos + 1,
-                        "a separator must not follow a leading zero",
-                    );
-                }
             } else if !char::from(byte).is_digit(radix) {
                 return Ok(());
             }

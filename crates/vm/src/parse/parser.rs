@@ -34,8 +34,8 @@ pub(super) struct Parser<'s> {
     pub(super) context: Context,
     pub(super) labels: Vec<Label>,
     pub(super) declarations: Declarations,
-    /// `{a = 1}` seen in an expression that may still turn out to be a pattern: where the `=` is.
-    pub(super) open_cover: Option<Span>,
+    /// What is wrong with the expression being read unless it turns out to be a pattern, as `{a = 1}`.
+    pub(super) open_cover: Option<(Span, &'static str)>,
     /// Where an assignment expression starts: only there can an arrow function start.
     pub(super) arrow_at: u32,
     /// The last `yield` or `await` expression of this function: neither may stand in an arrow's parameters.

@@ -314,12 +314,17 @@ impl Parser<'_> {
         let mut properties = std::mem::take(&mut self.spare_properties);
         let base = properties.len();
         let mut comma_after_spread = None;
+        let mut has_proto = false;
         let outer_in = std::mem::replace(&mut self.context.in_operator, true);
         while !self.at(T::BraceClose) {
             // Nested literals use the same stack, above what is on it.
             self.spare_properties = properties;
+            let span = self.span();
             let property = self.property()?;
             properties = std::mem::take(&mut self.spare_properties);
+            if property.kind == PropertyKind::Proto && std::mem::replace(&mut has_proto, true) {
+                self.open_cover.get_or_insert((span, "`__proto__` is given twice"));
+            }
             properties.push(property);
             if !self.at(T::BraceClose) {
                 if property.kind == PropertyKind::Spread && self.at(T::Comma) {
@@ -407,9 +412,9 @@ impl Parser<'_> {
                 let name = self.add_ref(token.atom, span_of(token));
                 let key = PropertyKey::Name(token.atom);
                 if self.at(T::Assign) {
-                    if self.open_cover.is_none() {
-                        self.open_cover = Some(self.span());
-                    }
+                    let span = self.span();
+                    let message = "`=` after a shorthand property is only for destructuring; expected `:`";
+                    self.open_cover.get_or_insert((span, message));
                     self.check_assignable(name);
                     self.advance()?;
                     let target = self.add_pattern(crate::ast::Pattern::Name(name));
