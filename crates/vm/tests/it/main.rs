@@ -1,4 +1,5 @@
 //! What the engine promises, room by room.
 
 mod heap;
+mod regex;
 mod text;
