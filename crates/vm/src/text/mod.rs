@@ -9,6 +9,7 @@
 
 pub mod bigint;
 pub mod date;
+pub mod intl;
 pub mod json;
 pub mod number;
 mod str;

@@ -2,6 +2,7 @@
 
 mod bigints;
 mod dates;
+mod intl;
 mod json;
 mod numbers;
 mod unicode;

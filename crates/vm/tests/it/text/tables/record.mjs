@@ -183,6 +183,57 @@ const tables = {
     for (const [y, m, d] of [[1970, 0, 1], [2000, 1, 29], [2001, 1, 29], [1900, 1, 29], [2000, 12, 1], [2000, -1, 1], [2000, -25, 400], [99, 0, 1], [100, 0, 1], [275760, 8, 13], [275760, 8, 14], [-271821, 3, 20], [-271821, 3, 19], [2000, 1e6, 1], [1e6, -9e6, 1], [2000, 0, 1e6], [2000.9, 1.9, -0.5], [NaN, 0, 1], [2000, Infinity, 1]])
       row("UTC", [y, m, d], () => Date.UTC(y, m, d));
   },
+  intl() {
+    // Options are spelled key=value,key=value; parts type=value|type=value.
+    const spelled = (options) => Object.entries(options).map(([key, value]) => `${key}=${value}`).join(",");
+    const parts = (list) => list.map(({ type, value }) => `${type}=${value}`).join("|");
+    const amounts = [0, -0, 1, -1, 0.5, 1.5, 2.5, -2.5, 12.345, 999.995, 1234.5, -1234.5678, 12345, 99999, 999999, 1e6, 1.5e6, 123456789, 1e12, 1.5e15, 1e21, 0.000123, 0.0234, -0.0004, 1.005, NaN, Infinity, -Infinity];
+    const money = (currency, more) => ({ style: "currency", currency, ...more });
+    const numbers = [{}, { style: "percent" }, { notation: "compact" }, { notation: "compact", compactDisplay: "long" }, { notation: "scientific" }, { notation: "engineering" },
+      { maximumFractionDigits: 0 }, { minimumFractionDigits: 2, maximumFractionDigits: 2 }, { maximumFractionDigits: 10 }, { maximumSignificantDigits: 3 }, { minimumSignificantDigits: 3 }, { minimumSignificantDigits: 2, maximumSignificantDigits: 4 }, { minimumIntegerDigits: 5 },
+      { useGrouping: "min2" }, { useGrouping: false }, { signDisplay: "always" }, { signDisplay: "exceptZero" }, { signDisplay: "negative" }, { signDisplay: "never" },
+      money("USD"), money("EUR"), money("GBP"), money("JPY"), money("CHF"), money("KWD"), money("XOF"), money("CAD", { currencyDisplay: "narrowSymbol" }), money("USD", { currencyDisplay: "code" }), money("USD", { currencyDisplay: "name" }), money("GBP", { currencyDisplay: "name", maximumFractionDigits: 0 }),
+      money("USD", { currencySign: "accounting" }), money("USD", { currencySign: "accounting", signDisplay: "always" }), money("USD", { notation: "compact" }), money("EUR", { notation: "compact", compactDisplay: "long" }), money("USD", { trailingZeroDisplay: "stripIfInteger" }), money("ZZZ"),
+      { style: "unit", unit: "kilometer-per-hour" }, { style: "unit", unit: "liter", unitDisplay: "long" }, { style: "unit", unit: "byte", unitDisplay: "narrow" }, { style: "unit", unit: "celsius" }, { style: "unit", unit: "megabyte", notation: "compact" }, { style: "unit", unit: "day", unitDisplay: "long", notation: "compact", compactDisplay: "long" },
+      { style: "percent", minimumFractionDigits: 1 }, { notation: "scientific", maximumFractionDigits: 1 }, { notation: "compact", maximumFractionDigits: 2 }];
+    for (const mode of ["ceil", "floor", "expand", "trunc", "halfCeil", "halfFloor", "halfExpand", "halfTrunc", "halfEven"]) numbers.push({ roundingMode: mode, maximumFractionDigits: 0 }, { roundingMode: mode, maximumFractionDigits: 1 });
+    for (const options of numbers) {
+      const format = new Intl.NumberFormat("en-US", options);
+      for (const x of amounts) row("number", [spelled(options), x], () => parts(format.formatToParts(x)));
+    }
+    for (const x of [0n, -5n, 123456789012345678901234567890n]) row("bigint", [x], () => new Intl.NumberFormat("en-US").format(x));
+    for (const x of [0, 1, 2, 3, 4, 11, 12, 13, 21, 22, 23, 111, 112, 101, 1.5, -1, 1000]) {
+      row("cardinal", [x], () => new Intl.PluralRules("en").select(x));
+      row("ordinal", [x], () => new Intl.PluralRules("en", { type: "ordinal" }).select(x));
+    }
+    const units = ["second", "minute", "hour", "day", "week", "month", "quarter", "year"];
+    for (const style of ["long", "short", "narrow"]) {
+      for (const numeric of ["always", "auto"]) for (const unit of units) for (const x of [0, -0, 1, -1, 2, -2, 0.5, 1234.567])
+        row("relative", [style, numeric, unit, x], () => new Intl.RelativeTimeFormat("en", { style, numeric }).format(x, unit));
+      for (const type of ["conjunction", "disjunction", "unit"]) for (let n = 0; n <= 4; n++)
+        row("list", [style, type, n], () => parts(new Intl.ListFormat("en", { style, type }).formatToParts("ABCD".slice(0, n))));
+    }
+    const times = [Date.UTC(2020, 0, 2, 3, 4, 5, 678), Date.UTC(2021, 10, 22, 15, 4, 5, 6), 0, Date.UTC(1999, 11, 31, 12), -62198755200000, -1e14, 8.64e15];
+    const lengths = [undefined, "full", "long", "medium", "short"];
+    const dates = [];
+    for (const dateStyle of lengths) for (const timeStyle of lengths) {
+      const options = { dateStyle, timeStyle };
+      for (const key in options) if (!options[key]) delete options[key];
+      if (Object.keys(options).length) dates.push(options);
+    }
+    for (const hourCycle of ["h11", "h12", "h23", "h24"]) dates.push({ timeStyle: "short", hourCycle }, { hour: "numeric", hourCycle }, { hour: "numeric", minute: "2-digit", hourCycle });
+    for (const timeZoneName of ["short", "long", "shortOffset", "longOffset"]) dates.push({ hour: "numeric", timeZoneName });
+    dates.push(...[{year:"numeric"},{year:"2-digit"},{month:"numeric"},{month:"2-digit"},{month:"long"},{month:"short"},{month:"narrow"},{day:"numeric"},{day:"2-digit"},{weekday:"long"},{weekday:"short"},{weekday:"narrow"},{hour:"numeric"},{hour:"2-digit"},{minute:"numeric"},{minute:"2-digit"},{second:"numeric"},{second:"2-digit"},{era:"long",year:"numeric"},{dayPeriod:"long"},{fractionalSecondDigits:3},
+      {year:"numeric",month:"numeric"},{year:"numeric",month:"long"},{year:"numeric",month:"short"},{month:"long",day:"numeric"},{month:"short",day:"numeric"},{month:"numeric",day:"numeric"},{year:"numeric",month:"numeric",day:"numeric"},{year:"numeric",month:"2-digit",day:"2-digit"},{year:"2-digit",month:"2-digit",day:"2-digit"},{year:"numeric",month:"long",day:"numeric"},{year:"numeric",month:"short",day:"2-digit"},{weekday:"long",year:"numeric",month:"long",day:"numeric"},{weekday:"short",month:"short",day:"numeric"},{weekday:"short",year:"numeric",month:"numeric",day:"numeric"},{weekday:"long",month:"long",day:"numeric"},{weekday:"long",day:"numeric"},{weekday:"short",month:"numeric",day:"numeric"},{weekday:"long",month:"long"},{weekday:"long",year:"numeric"},{weekday:"long",year:"numeric",month:"long"},{year:"numeric",day:"numeric"},
+      {hour:"numeric",minute:"2-digit"},{hour:"2-digit",minute:"2-digit"},{hour:"2-digit",minute:"2-digit",second:"2-digit"},{hour:"numeric",minute:"numeric",second:"numeric",hour12:false},{hour:"numeric",hour12:false},{minute:"numeric",second:"numeric"},{minute:"2-digit",second:"2-digit"},{hour:"numeric",minute:"numeric",second:"numeric",fractionalSecondDigits:3},{second:"numeric",fractionalSecondDigits:2},{hour:"numeric",weekday:"long"},{hour:"numeric",minute:"numeric",weekday:"short"},
+      {year:"numeric",month:"numeric",day:"numeric",hour:"numeric",minute:"numeric"},{year:"numeric",month:"short",day:"numeric",hour:"numeric",minute:"2-digit"},{year:"numeric",month:"long",day:"numeric",hour:"numeric",minute:"2-digit",timeZoneName:"short"},{weekday:"long",year:"numeric",month:"long",day:"numeric",hour:"numeric"},{month:"long",day:"numeric",hour:"numeric"},{month:"short",day:"numeric",hour:"numeric",minute:"2-digit",hour12:false},{hour:"numeric",minute:"2-digit",timeZoneName:"long"},{hour:"numeric",timeZoneName:"short"},{year:"numeric",timeZoneName:"short"},{era:"short",year:"numeric",month:"numeric",day:"numeric"},{era:"short",year:"numeric",month:"long",day:"numeric"},{month:"narrow",day:"numeric"},{hour:"numeric",dayPeriod:"short"},{hour:"numeric",hourCycle:"h11"},{hour:"numeric",hourCycle:"h24",minute:"numeric"},{weekday:"narrow",day:"numeric",month:"narrow",year:"2-digit"}]);
+    for (const width of ["long", "short", "narrow"]) dates.push({ hour: "numeric", dayPeriod: width }, { hour: "numeric", minute: "numeric", dayPeriod: width }, { era: width, year: "numeric", month: "short", day: "numeric" });
+    for (const options of dates) {
+      const format = new Intl.DateTimeFormat("en-US", { timeZone: "UTC", ...options });
+      for (const t of times) row("date", [spelled(options), t], () => parts(format.formatToParts(t)));
+    }
+    for (const t of times) for (const name of ["toLocaleString", "toLocaleDateString", "toLocaleTimeString"]) row(name, [t], () => new Date(t)[name]("en-US"));
+  },
 };
 
 for (const [name, record] of Object.entries(tables)) {
