@@ -6,11 +6,13 @@
 mod class;
 mod class_v;
 mod escape;
+mod group;
 mod name;
 mod property;
+mod quantifier;
 mod strings;
 
-use super::ast::{Ast, Case, Direction, Greed, Lines, Node, NodeId, UNBOUNDED, Wanted};
+use super::ast::{Ast, Case, Direction, Lines, Node, NodeId, Wanted};
 use super::flags::Flags;
 use super::set::CodeSet;
 use super::tables::CaseMap;
@@ -236,81 +238,6 @@ impl Parser<'_> {
         Ok(self.ways.len() as u32 - 1)
     }
 
-    /// Reads `(` and what says which kind of group it is.
-    fn group_opening(&mut self, way: u32) -> Result<Open> {
-        let at = self.pos;
-        let mods = self.mods;
-        self.pos += 1;
-        if !self.eat(b'?') {
-            let group = self.new_group();
-            return self.open(Group::Capture(group), at, way, mods);
-        }
-        let kind = match self.peek() {
-            Some(b':') => {
-                self.pos += 1;
-                Group::Plain
-            }
-            Some(b'=') => {
-                self.pos += 1;
-                Group::Look(Direction::Forward, Wanted::Match)
-            }
-            Some(b'!') => {
-                self.pos += 1;
-                Group::Look(Direction::Forward, Wanted::NoMatch)
-            }
-            Some(b'<') => {
-                self.pos += 1;
-                if self.eat(b'=') {
-                    Group::Look(Direction::Backward, Wanted::Match)
-                } else if self.eat(b'!') {
-                    Group::Look(Direction::Backward, Wanted::NoMatch)
-                } else {
-                    let name = self.group_name()?;
-                    let group = self.new_group();
-                    self.name_group(name, group, way, at)?;
-                    Group::Capture(group)
-                }
-            }
-            Some(_) | None => {
-                self.modifiers(at)?;
-                Group::Plain
-            }
-        };
-        self.open(kind, at, way, mods)
-    }
-
-    /// Reads `ims-ims:` and applies it; the group's closing brings the old flags back.
-    fn modifiers(&mut self, at: usize) -> Result<()> {
-        let (mut add, mut remove) = (Flags::NONE, Flags::NONE);
-        let mut removing = false;
-        loop {
-            let flag = match self.peek() {
-                Some(b'i') => Flags::IGNORE_CASE,
-                Some(b'm') => Flags::MULTILINE,
-                Some(b's') => Flags::DOT_ALL,
-                Some(b'-') if !removing => {
-                    removing = true;
-                    self.pos += 1;
-                    continue;
-                }
-                Some(b':') if add != remove => break,
-                Some(_) | None => return Err(self.error_at("invalid group", at)),
-            };
-            if add.with(remove).has(flag) {
-                return Err(self.error_at("invalid flag group", at));
-            }
-            if removing {
-                remove = remove.with(flag);
-            } else {
-                add = add.with(flag);
-            }
-            self.pos += 1;
-        }
-        self.pos += 1;
-        self.mods = self.mods.with(add).without(remove);
-        Ok(())
-    }
-
     fn new_group(&mut self) -> u32 {
         let group = self.ast.groups;
         self.ast.groups += 1;
@@ -348,111 +275,6 @@ impl Parser<'_> {
             }
         };
         Ok(Term::Atom(node, before))
-    }
-
-    /// Reads a quantifier if one follows, and adds the term to its alternative.
-    fn finish_term(&mut self, open: &mut Open, term: Term) -> Result<()> {
-        let (node, before) = match term {
-            Term::Assertion(node) => {
-                open.terms.push(node);
-                return Ok(());
-            }
-            Term::Atom(node, before) => (node, before),
-        };
-        let bounds = match self.peek() {
-            Some(b'*') => Some((0, UNBOUNDED)),
-            Some(b'+') => Some((1, UNBOUNDED)),
-            Some(b'?') => Some((0, 1)),
-            Some(b'{') => {
-                let at = self.pos;
-                let braces = self.braces()?;
-                if braces.is_none() && self.unicode {
-                    return Err(self.error_at("incomplete quantifier", at));
-                }
-                if braces.is_some() {
-                    // `braces` has gone past the closing one; step back so that both kinds end alike.
-                    self.pos -= 1;
-                }
-                braces
-            }
-            Some(_) | None => None,
-        };
-        let Some((min, max)) = bounds else {
-            open.terms.push(node);
-            return Ok(());
-        };
-        self.pos += 1;
-        let greed = if self.eat(b'?') { Greed::Lazy } else { Greed::Greedy };
-        let groups = (before, self.ast.groups);
-        open.terms.push(self.ast.add(Node::Repeat { body: node, min, max, greed, groups }));
-        Ok(())
-    }
-
-    /// `{n}`, `{n,}` or `{n,m}`; if it is none of them, nothing is consumed.
-    fn braces(&mut self) -> Result<Option<(u32, u32)>> {
-        let at = self.pos;
-        self.pos += 1;
-        let bounds = self.brace_bounds();
-        match bounds {
-            Some((min, max)) if min > max => Err(self.error_at("numbers out of order in {} quantifier", at)),
-            Some((min, max)) => {
-                // No text is long enough to tell the largest count from no bound at all.
-                let clamp = |count: u64| u32::try_from(count).unwrap_or(UNBOUNDED);
-                Ok(Some((clamp(min), clamp(max))))
-            }
-            None => {
-                self.pos = at;
-                Ok(None)
-            }
-        }
-    }
-
-    fn brace_bounds(&mut self) -> Option<(u64, u64)> {
-        let min = self.decimal()?;
-        let max = if !self.eat(b',') {
-            min
-        } else if self.peek() == Some(b'}') {
-            u64::MAX
-        } else {
-            self.decimal()?
-        };
-        self.eat(b'}').then_some((min, max))
-    }
-
-    fn decimal(&mut self) -> Option<u64> {
-        let mut value = None;
-        while let Some(digit @ b'0'..=b'9') = self.peek() {
-            value = Some(value.unwrap_or(0u64).saturating_mul(10).saturating_add(u64::from(digit - b'0')));
-            self.pos += 1;
-        }
-        value
-    }
-
-    /// Counts captures and looks for names, before the real parse: both decide what `\1` and `\k` mean.
-    fn survey(&mut self) {
-        let mut at = 0;
-        let mut brackets = 0u32;
-        while let Some(&unit) = self.units.get(at) {
-            at += 1;
-            match u8::try_from(unit) {
-                Ok(b'\\') => at += 1,
-                // Only classes of `v` patterns nest.
-                Ok(b'[') if brackets == 0 || self.sets => brackets += 1,
-                Ok(b']') => brackets = brackets.saturating_sub(1),
-                Ok(b'(') if brackets == 0 => {
-                    let ahead = |offset: usize| self.units.get(at + offset).copied();
-                    let name = ahead(0) == Some(u16::from(b'?'))
-                        && ahead(1) == Some(u16::from(b'<'))
-                        && ![Some(u16::from(b'=')), Some(u16::from(b'!'))].contains(&ahead(2));
-                    self.named |= name;
-                    if name || ahead(0) != Some(u16::from(b'?')) {
-                        self.groups_in_pattern += 1;
-                    }
-                }
-                Ok(_) | Err(_) => {}
-            }
-        }
-        self.named |= self.unicode;
     }
 
     fn char_node(&mut self, point: u32) -> Result<NodeId> {
