@@ -85,7 +85,7 @@ impl Parser<'_> {
             if is_literal {
                 self.open_cover = None;
             }
-            let target = self.to_target(left)?;
+            let target = self.target_from(left)?;
             self.advance()?;
             let value = self.assign()?;
             expr = self.add_expr(Expr::Assign { target, value }, start);

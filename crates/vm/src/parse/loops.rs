@@ -94,7 +94,7 @@ impl Parser<'_> {
             }
             self.close_cover()?;
             self.open_cover = outer_cover;
-            let target = self.to_target(expr)?;
+            let target = self.target_from(expr)?;
             return self.iteration_head(LoopTarget::Assign(target), awaits);
         }
         if awaits == Awaits::Yes {

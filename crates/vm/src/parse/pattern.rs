@@ -107,7 +107,7 @@ impl Parser<'_> {
     }
 
     /// The target of an assignment, from the expression it was read as. Recurses as deep as the parser did.
-    pub(super) fn to_target(&mut self, expr: ExprId) -> Parsed<PatternId> {
+    pub(super) fn target_from(&mut self, expr: ExprId) -> Parsed<PatternId> {
         let pattern = match self.program.expr(expr) {
             Expr::Ident(name) => {
                 self.check_assignable(name);
@@ -147,11 +147,11 @@ impl Parser<'_> {
     }
 
     /// A target with its default, from `target` or `target = value`.
-    fn to_element(&mut self, expr: ExprId) -> Parsed<PatternElement> {
+    fn element_from(&mut self, expr: ExprId) -> Parsed<PatternElement> {
         if let Expr::Assign { target, value } = self.program.expr(expr) {
             return Ok(PatternElement { target: Some(target), default: Some(value) });
         }
-        Ok(PatternElement { target: Some(self.to_target(expr)?), default: None })
+        Ok(PatternElement { target: Some(self.target_from(expr)?), default: None })
     }
 
     fn array_target(&mut self, array: ExprId, list: List<ExprId>) -> Parsed<Pattern> {
@@ -164,8 +164,8 @@ impl Parser<'_> {
             }
             match self.program.expr(element) {
                 Expr::Hole => elements.push(PatternElement { target: None, default: None }),
-                Expr::Spread(inner) => rest = Some(self.to_target(inner)?),
-                _ => elements.push(self.to_element(element)?),
+                Expr::Spread(inner) => rest = Some(self.target_from(inner)?),
+                _ => elements.push(self.element_from(element)?),
             }
         }
         if rest.is_some() && self.comma_after_spread.contains_key(&array) {
@@ -185,7 +185,7 @@ impl Parser<'_> {
             }
             match property.kind {
                 PropertyKind::Value | PropertyKind::Shorthand | PropertyKind::Proto => {
-                    let element = self.to_element(property.value)?;
+                    let element = self.element_from(property.value)?;
                     let Some(target) = element.target else { return self.not_a_target(property.value) };
                     properties.push(PatternProperty { key: property.key, target, default: element.default });
                 }
@@ -194,7 +194,7 @@ impl Parser<'_> {
                     if matches!(inner, Expr::Array(_) | Expr::Object(_)) {
                         return self.not_a_target(property.value);
                     }
-                    rest = Some(self.to_target(property.value)?);
+                    rest = Some(self.target_from(property.value)?);
                 }
                 PropertyKind::Method | PropertyKind::Getter | PropertyKind::Setter => {
                     return self.not_a_target(property.value);
@@ -219,7 +219,7 @@ impl Parser<'_> {
         let mut params = Vec::with_capacity(self.expr_stack.len() - base);
         for i in base..self.expr_stack.len() {
             let expr = self.expr_stack[i];
-            let element = self.to_element(expr)?;
+            let element = self.element_from(expr)?;
             if let Some(target) = element.target {
                 self.check_binding_pattern(target)?;
             }

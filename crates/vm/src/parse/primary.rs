@@ -255,7 +255,7 @@ impl Parser<'_> {
                 && let Expr::Spread(inner) = self.program.expr(last)
             {
                 self.expr_stack.pop();
-                let target = self.to_target(inner)?;
+                let target = self.target_from(inner)?;
                 self.check_binding_pattern(target)?;
                 rest = Some(target);
             }

@@ -319,7 +319,7 @@ impl Parser<'_> {
                 }
                 Some(_) => {}
             }
-        } else if !self.context.in_loop && !(is_break && self.context.in_switch) {
+        } else if !(self.context.in_loop || is_break && self.context.in_switch) {
             let message = if is_break {
                 "`break` is allowed only in loops and switches"
             } else {
