@@ -15,6 +15,13 @@ pub(crate) trait Record {
     fn vacant() -> Self;
     /// Is this a free entry?
     fn is_vacant(&self) -> bool;
+    /// Turns the record into a free entry.
+    fn vacate(&mut self)
+    where
+        Self: Sized,
+    {
+        *self = Self::vacant();
+    }
     /// The bytes charged for this record, everything it owns included.
     fn bytes(&self) -> usize;
 }
@@ -66,22 +73,25 @@ impl<I: Id, T: Record> Arena<I, T> {
             .map(|(i, r)| (I::from_index(i as u32), r))
     }
 
-    /// Frees what is not marked, hands each freed record to `drop`, and reports what survived.
-    pub(crate) fn sweep(&mut self, marks: &Marks, mut drop: impl FnMut(I, T)) -> Survivors {
+    /// Frees what is not marked, shows each doomed record to `dying`, and reports what survived.
+    pub(crate) fn sweep(&mut self, marks: &Marks, mut dying: impl FnMut(&T)) -> Survivors {
         self.free.clear();
         let mut survivors = Survivors::default();
         // From the top down, so that the free list hands out low ids first and the arena stays dense.
-        for index in (0..self.items.len()).rev() {
-            let record = &mut self.items[index];
-            if marks.get(index) {
-                survivors.records += 1;
-                survivors.bytes += record.bytes();
-                continue;
+        for (word, chunk) in self.items.chunks_mut(64).enumerate().rev() {
+            let bits = marks.word(word);
+            for (bit, record) in chunk.iter_mut().enumerate().rev() {
+                if bits >> bit & 1 == 1 {
+                    survivors.records += 1;
+                    survivors.bytes += record.bytes();
+                    continue;
+                }
+                if !record.is_vacant() {
+                    dying(record);
+                    record.vacate();
+                }
+                self.free.push((word * 64 + bit) as u32);
             }
-            if !record.is_vacant() {
-                drop(I::from_index(index as u32), std::mem::replace(record, T::vacant()));
-            }
-            self.free.push(index as u32);
         }
         survivors
     }
@@ -129,6 +139,12 @@ impl Marks {
     #[inline]
     pub(crate) fn get(&self, index: usize) -> bool {
         self.0.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    /// Sixty-four marks at once.
+    #[inline]
+    fn word(&self, word: usize) -> u64 {
+        self.0.get(word).copied().unwrap_or(0)
     }
 
     /// Sets the bit and says whether it was clear before.

@@ -230,7 +230,8 @@ impl Heap {
         let len = elements.values.len();
         if at >= len {
             let near = at - len <= SMALL_GAP.max(len / 2);
-            if !near && !(at < DECLARED && index < elements.length) {
+            let declared = at < DECLARED && index < elements.length;
+            if !near && !declared {
                 return Ok(false);
             }
             self.reserve_elements(id, at + 1)?;

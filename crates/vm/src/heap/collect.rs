@@ -7,8 +7,8 @@
 use super::arena::{Id, Marks, Survivors};
 use super::string::Repr;
 use super::{
-    AccessorId, BigId, BufferId, CellId, Class, ClosureId, ElementsId, Heap, Key, KeyKind, MapId, ObjId,
-    OverLimit, Payload, Point, ShapeId, SlotsId, StrId, SymId, TableId, ViewId, WeakId, atoms, symbols,
+    AccessorId, CellId, Class, ClosureId, ElementsId, Heap, Key, KeyKind, MapId, ObjId, OverLimit, Payload,
+    Point, ShapeId, SlotsId, StrId, SymId, ViewId, WeakId, atoms, symbols,
 };
 use crate::value::{Internal, Unpacked, Value};
 use rustc_hash::FxHashMap;
@@ -227,7 +227,12 @@ impl Heap {
                         marker.string(right);
                     }
                     Repr::Slice { base, .. } => marker.string(base),
-                    Repr::Inline(..) | Repr::Latin1(_) | Repr::Wide(_) | Repr::Vacant => {}
+                    Repr::Inline(..)
+                    | Repr::Latin1(_)
+                    | Repr::Wide(_)
+                    | Repr::Builder(_)
+                    | Repr::WideBuilder(_)
+                    | Repr::Vacant => {}
                 },
                 Work::Symbol(id) => {
                     self.wake(marker, Value::symbol(id));
@@ -347,33 +352,33 @@ impl Heap {
         self.prune_edges(|id| marker.shapes.get(id.index()));
         let mut total = Survivors::default();
         let slab = &mut self.slab;
-        total += self.objects.sweep(&marker.objects, |_: ObjId, record| {
+        total += self.objects.sweep(&marker.objects, |record| {
             if let Some(span) = record.span() {
                 slab.release(span);
             }
         });
-        total += self.closures.sweep(&marker.closures, |_: ClosureId, record| {
+        total += self.closures.sweep(&marker.closures, |record| {
             if let Some(span) = record.span() {
                 slab.release(span);
             }
         });
         let mut shapes_freed = 0;
-        total += self.shapes.sweep(&marker.shapes, |_: ShapeId, _| shapes_freed += 1);
-        total += self.tables.sweep(&marker.tables, |_: TableId, _| ());
+        total += self.shapes.sweep(&marker.shapes, |_| shapes_freed += 1);
+        total += self.tables.sweep(&marker.tables, |_| ());
         let mut dead_atoms = 0;
-        total += self.strings.sweep(&marker.strings, |_: StrId, record| {
+        total += self.strings.sweep(&marker.strings, |record| {
             dead_atoms += usize::from(record.role != super::string::Role::Plain);
         });
-        total += self.symbols.sweep(&marker.symbols, |_: SymId, _| ());
-        total += self.bigints.sweep(&marker.bigints, |_: BigId, _| ());
-        total += self.cells.sweep(&marker.cells, |_: CellId, _| ());
-        total += self.accessors.sweep(&marker.accessors, |_: AccessorId, _| ());
-        total += self.elements.sweep(&marker.elements, |_: ElementsId, _| ());
-        total += self.fields.sweep(&marker.fields, |_: SlotsId, _| ());
-        total += self.maps.sweep(&marker.maps, |_: MapId, _| ());
-        total += self.weaks.sweep(&marker.weaks, |_: WeakId, _| ());
-        total += self.buffers.sweep(&marker.buffers, |_: BufferId, _| ());
-        total += self.views.sweep(&marker.views, |_: ViewId, _| ());
+        total += self.symbols.sweep(&marker.symbols, |_| ());
+        total += self.bigints.sweep(&marker.bigints, |_| ());
+        total += self.cells.sweep(&marker.cells, |_| ());
+        total += self.accessors.sweep(&marker.accessors, |_| ());
+        total += self.elements.sweep(&marker.elements, |_| ());
+        total += self.fields.sweep(&marker.fields, |_| ());
+        total += self.maps.sweep(&marker.maps, |_| ());
+        total += self.weaks.sweep(&marker.weaks, |_| ());
+        total += self.buffers.sweep(&marker.buffers, |_| ());
+        total += self.views.sweep(&marker.views, |_| ());
         if dead_atoms > 0 {
             self.sweep_interner(dead_atoms);
         }

@@ -74,7 +74,9 @@ impl OrderedTable {
     /// The capacity a rebuild would choose, if one is due before the next insertion.
     fn next_capacity(&self) -> Option<usize> {
         let full = self.entries.len() == self.entries.capacity();
-        full.then(|| ((self.live + 1) * 2).next_power_of_two().max(8))
+        let wanted = self.live + 1;
+        let tight = wanted.next_power_of_two().max(8);
+        full.then(|| if wanted > tight / 4 * 3 { tight * 2 } else { tight })
     }
 
     fn rebuild(&mut self, capacity: usize) {
@@ -254,7 +256,7 @@ impl Heap {
 /// -0 and 0 are one key; a NaN is every NaN; a number that is an int is stored as one.
 fn canonical(key: Value) -> Value {
     match key.unpack() {
-        Unpacked::Double(x) if x == 0.0 => Value::ZERO,
+        Unpacked::Double(-0.0) => Value::ZERO,
         Unpacked::Double(x) if x.is_nan() => Value::NAN,
         Unpacked::Double(x) => Value::number(x),
         _ => key,

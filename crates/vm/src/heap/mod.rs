@@ -4,7 +4,7 @@
 //! written to a snapshot. Nothing here runs guest code, recurses on guest data, or allocates before it has charged
 //! ([`account`]). An operation that answers [`AllocError::Collect`] can be repeated after [`Heap::collect`].
 //!
-//! What is in the room: [`Key`] and the interner (`atom`), strings and ropes (`string`, [`Str`]), shapes (`shape`,
+//! What is in the room: [`Key`] and the interner (`atom`), strings and ropes (`string`, `rope`, [`Str`]), shapes (`shape`,
 //! `table`), object records (`object`, [`Class`]), properties (`property`, `define`, `array`), the payloads of classes
 //! (`function`, `collection`, `weak`, `buffer`), equality, and the collector (`collect`).
 //!
@@ -36,8 +36,10 @@ mod function;
 mod hash;
 mod ids;
 mod key;
+mod names;
 mod object;
 mod property;
+mod rope;
 mod shape;
 mod string;
 mod table;
@@ -45,7 +47,7 @@ mod text;
 mod weak;
 
 pub use account::{AllocError, Limits, OverLimit, Pace, Point};
-pub use atom::{SymbolKind, atoms, symbols};
+pub use atom::SymbolKind;
 pub use buffer::{MAX_BUFFER, View};
 pub use class::{Class, Flags, Payload};
 pub use collect::{Collected, Marker};
@@ -56,6 +58,7 @@ pub use ids::{
     TableId, ViewId, WeakId,
 };
 pub use key::{Key, KeyKind};
+pub use names::{atoms, symbols};
 pub use object::Slot;
 pub use property::{Deleted, Found, NO_SLOT, Own};
 pub use string::MAX_LENGTH;

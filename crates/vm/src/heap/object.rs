@@ -55,6 +55,11 @@ impl Record for ObjectRecord {
     fn is_vacant(&self) -> bool {
         self.class == Class::Vacant
     }
+    #[inline]
+    fn vacate(&mut self) {
+        self.class = Class::Vacant;
+    }
+    #[inline]
     fn bytes(&self) -> usize {
         size_of::<ObjectRecord>() + self.span().map_or(0, |span| span.capacity() * size_of::<Value>())
     }

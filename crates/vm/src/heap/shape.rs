@@ -158,7 +158,6 @@ impl Heap {
 
     /// Like [`Heap::lookup`], for filling an inline cache. The outer `None` means "do not cache": a dictionary shape,
     /// which may change its meaning. `Some(None)` is a lasting fact: objects of this shape lack the property.
-    #[expect(clippy::option_option, reason = "two different questions: may I cache, and is it there")]
     pub fn lookup_shared(&self, shape: ShapeId, key: Key) -> Option<Option<(Slot, Attrs)>> {
         if self.is_dictionary(shape) { None } else { Some(self.lookup(shape, key)) }
     }

@@ -138,7 +138,8 @@ fn doubling_ends_at_the_longest_string_and_not_in_memory() {
     };
     assert_eq!(error, AllocError::TooLong);
     assert!(rig.heap.string_length(id) as usize * 2 > MAX_LENGTH);
-    assert!(rig.heap.bytes() < before + 4000, "ropes share their halves");
+    // Half a gigabyte of text: a few kilobytes are copied at the start, from there on ropes share their halves.
+    assert!(rig.heap.bytes() < before + 32_000, "{}", rig.heap.bytes() - before);
 }
 
 #[test]
