@@ -23,13 +23,14 @@ const PICTURE: &[(&str, Reach)] = &[
     ("outrigger-vm", Reach::Only(&[])),
     ("outrigger-fuzz", Reach::Everything),
     ("outrigger-bench", Reach::Everything),
+    ("outrigger-test262", Reach::Everything),
     ("xtask", Reach::Everything),
 ];
 
 const DIALECT: Reach = Reach::Only(&["outrigger-policy", "outrigger-supervise", "outrigger-wire"]);
 
 /// The only members that may answer "something went wrong" without saying which thing.
-const MAY_USE_ANYHOW: &[&str] = &["outrigger", "outrigger-bench", "xtask"];
+const MAY_USE_ANYHOW: &[&str] = &["outrigger", "outrigger-bench", "outrigger-test262", "xtask"];
 
 enum Reach {
     Everything,

@@ -90,7 +90,7 @@ fn may_print(path: &str) -> bool {
 }
 
 fn is_tool(path: &str) -> bool {
-    path.starts_with("xtask/") || path.starts_with("bench/")
+    ["xtask/", "bench/", "test262/"].iter().any(|tool| path.starts_with(tool))
 }
 
 fn is_test(path: &str) -> bool {
