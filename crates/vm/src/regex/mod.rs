@@ -10,13 +10,13 @@
 //! `u` and `v`, `\p{…}` with Unicode 17, and the set notation of `v`.
 //!
 //! ```
-//! use outrigger_vm::regex::{Flags, Fuel, Scratch, StackBytes, Text, compile, exec};
+//! use outrigger_vm::heap::Str;
+//! use outrigger_vm::regex::{Flags, Fuel, Scratch, StackBytes, compile, exec};
 //!
-//! let pattern: Vec<u16> = r"(?<year>\d{4})-(\d\d)".encode_utf16().collect();
-//! let program = compile(&pattern, Flags::NONE)?;
+//! let program = compile(Str::Latin1(br"(?<year>\d{4})-(\d\d)"), Flags::NONE)?;
 //! let mut scratch = Scratch::new(StackBytes(1 << 20));
 //! let mut fuel = Fuel(10_000);
-//! let found = exec(&program, Text::Latin1(b"on 2024-06-26"), 0, &mut fuel, &mut scratch)?;
+//! let found = exec(&program, Str::Latin1(b"on 2024-06-26"), 0, &mut fuel, &mut scratch)?;
 //! assert_eq!(found.and_then(|captures| captures.get(1)), Some(3..7));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -38,21 +38,33 @@ pub use exec::{Captures, ExecError, Fuel, Scratch, StackBytes, exec};
 pub use flags::Flags;
 pub use parse::{MAX_NESTING, MAX_NODES, MAX_PATTERN, SyntaxError};
 pub use program::Program;
-pub use text::Text;
 
-/// Compiles a pattern, given as UTF-16 units without the slashes.
+use crate::heap::Str;
+use std::borrow::Cow;
+
+/// Compiles a pattern, given without its slashes.
 ///
 /// # Errors
 /// If it is not a pattern under these flags, or is larger than the limits of this room allow.
-pub fn compile(pattern: &[u16], flags: Flags) -> Result<Program, SyntaxError> {
-    let ast = parse::parse(pattern, flags)?;
+pub fn compile(pattern: Str<'_>, flags: Flags) -> Result<Program, SyntaxError> {
+    let ast = parse::parse(&units_of(pattern), flags)?;
     compile::compile(&ast, flags)
 }
 
-/// Checks a pattern without compiling it, as the parser of scripts must for every literal.
+/// Checks pattern and flags without compiling them, as the parser of scripts must for every literal.
 ///
 /// # Errors
-/// As [`compile`].
-pub fn check(pattern: &[u16], flags: Flags) -> Result<(), SyntaxError> {
-    parse::parse(pattern, flags).map(|_| ())
+/// As [`compile()`]; the position of a problem with the flags is the end of the pattern.
+pub fn check(pattern: Str<'_>, flags: Str<'_>) -> Result<(), SyntaxError> {
+    let Some(flags) = Flags::parse(flags.units()) else {
+        return Err(SyntaxError { message: "invalid flags", position: pattern.len() });
+    };
+    parse::parse(&units_of(pattern), flags).map(|_| ())
+}
+
+fn units_of(text: Str<'_>) -> Cow<'_, [u16]> {
+    match text {
+        Str::Latin1(bytes) => bytes.iter().map(|&byte| u16::from(byte)).collect(),
+        Str::Wide(units) => Cow::Borrowed(units),
+    }
 }

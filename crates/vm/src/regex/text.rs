@@ -2,15 +2,6 @@
 
 use memchr::{memchr, memchr2, memchr3, memmem};
 
-/// Borrowed text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Text<'a> {
-    /// One byte per unit; every unit is below 256.
-    Latin1(&'a [u8]),
-    /// UTF-16 units, pairs or not.
-    Wide(&'a [u16]),
-}
-
 /// One unit of text. There are two kinds, so the matcher exists twice.
 pub(super) trait Unit: Copy + PartialEq {
     /// Can two units make one code point?

@@ -8,10 +8,11 @@
 mod machine;
 mod scan;
 
+use crate::heap::Str;
 use crate::regex::Flags;
 use crate::regex::program::{Program, Search};
 use crate::regex::search::next_start;
-use crate::regex::text::{Text, Unit};
+use crate::regex::text::Unit;
 use machine::{Choice, Machine, UNSET};
 use std::ops::Range;
 
@@ -114,14 +115,14 @@ impl Captures<'_> {
 /// If fuel or stack run out before the answer is known.
 pub fn exec<'s>(
     program: &Program,
-    text: Text<'_>,
+    text: Str<'_>,
     start: usize,
     fuel: &mut Fuel,
     scratch: &'s mut Scratch,
 ) -> Result<Option<Captures<'s>>, ExecError> {
     let found = match text {
-        Text::Latin1(units) => find(program, units, start, fuel, scratch)?,
-        Text::Wide(units) => find(program, units, start, fuel, scratch)?,
+        Str::Latin1(units) => find(program, units, start, fuel, scratch)?,
+        Str::Wide(units) => find(program, units, start, fuel, scratch)?,
     };
     let slots = scratch.slots.get(..program.groups as usize * 2).unwrap_or(&[]);
     Ok(found.then_some(Captures { slots }))

@@ -26,6 +26,8 @@ pub const MAX_NODES: usize = 1 << 18;
 pub const MAX_NESTING: usize = 1_000;
 /// How many ranges the sets of one pattern may expand to, all together.
 const MAX_RANGES: usize = 1 << 21;
+/// What bringing in the relatives of a range costs, in ranges.
+const CLOSURE_COST: usize = 32;
 
 /// Why a pattern is not one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +59,7 @@ pub(super) fn parse(units: &[u16], flags: Flags) -> Result<Ast, SyntaxError> {
         disjunctions: 1,
         carriers: FxHashMap::default(),
         references: Vec::new(),
+        closures: FxHashMap::default(),
         expanded: 0,
     };
     parser.survey();
@@ -91,6 +94,8 @@ struct Parser<'a> {
     carriers: FxHashMap<u32, Vec<u32>>,
     /// Names used by `\\k`, with where.
     references: Vec<(u32, usize)>,
+    /// Large sets with what they become when case is ignored.
+    closures: FxHashMap<CodeSet, CodeSet>,
     expanded: usize,
 }
 
@@ -298,7 +303,22 @@ impl Parser<'_> {
 
     fn closed(&mut self, set: CodeSet) -> Result<CodeSet> {
         self.spend(set.ranges().len())?;
-        Ok(if self.mods.has(Flags::IGNORE_CASE) { set.close_over_case(self.case_map()) } else { set })
+        if !self.mods.has(Flags::IGNORE_CASE) {
+            return Ok(set);
+        }
+        if let Some(closed) = self.closures.get(&set) {
+            return Ok(closed.clone());
+        }
+        if set.single().is_none() {
+            self.spend(set.ranges().len() * CLOSURE_COST)?;
+        }
+        let closed = set.close_over_case(self.case_map());
+        // Small sets are closed faster than they are looked up again.
+        if set.ranges().len() > 16 {
+            self.closures.insert(set, closed.clone());
+            self.closures.insert(closed.clone(), closed.clone());
+        }
+        Ok(closed)
     }
 
     fn case_map(&self) -> &'static CaseMap {

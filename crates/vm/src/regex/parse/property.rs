@@ -5,6 +5,9 @@ use super::{Parser, Result};
 use crate::regex::set::{ClassSet, CodeSet};
 use crate::regex::tables;
 
+/// What reading one string of a property costs, in ranges.
+const STRING_COST: usize = 16;
+
 impl Parser<'_> {
     /// The cursor is on the `p` or `P`.
     pub(super) fn property_escape(&mut self) -> Result<Escaped> {
@@ -29,7 +32,7 @@ impl Parser<'_> {
         }
         match tables::strings(&expression) {
             Some(strings) if self.sets && !negated => {
-                self.spend(strings.len())?;
+                self.spend(strings.len() * STRING_COST)?;
                 let set = self.settle(ClassSet::of_strings(strings))?;
                 Ok(Escaped { set, may_hold_strings: true })
             }

@@ -4,9 +4,8 @@ mod hostile;
 mod other_engine;
 mod recorded;
 
-use outrigger_vm::regex::{
-    ExecError, Flags, Fuel, Program, Scratch, StackBytes, SyntaxError, Text, compile, exec,
-};
+use outrigger_vm::heap::Str;
+use outrigger_vm::regex::{ExecError, Flags, Fuel, Program, Scratch, StackBytes, SyntaxError, compile, exec};
 use std::ops::Range;
 
 fn units(text: &str) -> Vec<u16> {
@@ -14,7 +13,7 @@ fn units(text: &str) -> Vec<u16> {
 }
 
 fn program(pattern: &str, flags: &str) -> Result<Program, SyntaxError> {
-    compile(&units(pattern), Flags::parse(units(flags)).expect("flags"))
+    compile(Str::Wide(&units(pattern)), Flags::parse(units(flags)).expect("flags"))
 }
 
 type Groups = Vec<Option<Range<usize>>>;
@@ -22,20 +21,15 @@ type Groups = Vec<Option<Range<usize>>>;
 /// Every group of the first match; plenty of fuel and stack.
 fn groups(program: &Program, text: &[u16], start: usize) -> Result<Option<Groups>, ExecError> {
     let narrow: Vec<u8> = text.iter().filter_map(|&unit| u8::try_from(unit).ok()).collect();
-    let wide = run(program, Text::Wide(text), start, &mut Fuel(1_000_000));
+    let wide = run(program, Str::Wide(text), start, &mut Fuel(1_000_000));
     if narrow.len() == text.len() {
-        let narrow = run(program, Text::Latin1(&narrow), start, &mut Fuel(1_000_000));
+        let narrow = run(program, Str::Latin1(&narrow), start, &mut Fuel(1_000_000));
         assert_eq!(narrow, wide, "Latin-1 and UTF-16 disagree");
     }
     wide
 }
 
-fn run(
-    program: &Program,
-    text: Text<'_>,
-    start: usize,
-    fuel: &mut Fuel,
-) -> Result<Option<Groups>, ExecError> {
+fn run(program: &Program, text: Str<'_>, start: usize, fuel: &mut Fuel) -> Result<Option<Groups>, ExecError> {
     let mut scratch = Scratch::new(StackBytes(1 << 20));
     let found = exec(program, text, start, fuel, &mut scratch)?;
     Ok(found.map(|captures| (0..captures.len()).map(|group| captures.get(group)).collect()))

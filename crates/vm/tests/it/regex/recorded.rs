@@ -1,6 +1,7 @@
 //! Answers that node gave, one a line; `record.mjs` makes the file.
 
 use super::groups;
+use outrigger_vm::heap::Str;
 use outrigger_vm::regex::{Flags, compile};
 
 #[test]
@@ -12,7 +13,7 @@ fn patterns_answer_as_they_do_in_node() {
         let [flags, pattern, text, start, expected] = columns[..] else { panic!("five columns: {line}") };
         let flags = Flags::parse(flags.encode_utf16()).expect("flags");
         let start = start.parse().expect("a position");
-        let answer = match compile(&unquote(pattern), flags) {
+        let answer = match compile(Str::Wide(&unquote(pattern)), flags) {
             Err(_) => "syntax".to_owned(),
             Ok(program) => match groups(&program, &unquote(text), start) {
                 Err(error) => error.to_string(),
