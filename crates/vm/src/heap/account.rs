@@ -126,6 +126,11 @@ impl Account {
         account
     }
 
+    /// The account of a copy of the heap, with what the copy was found to hold.
+    pub(crate) fn fork(&self, limits: Limits, pace: Pace, usage: (usize, usize)) -> Account {
+        Account { outside: self.outside, ..Account::with_usage(limits, pace, usage) }
+    }
+
     /// Charges for one new record.
     #[inline]
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), AllocError> {

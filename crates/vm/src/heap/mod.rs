@@ -5,7 +5,7 @@
 //! ([`account`]). An operation that answers [`AllocError::Collect`] can be repeated after [`Heap::collect`].
 //!
 //! What is in the room: [`Key`] and the interner (`atom`), strings and ropes (`string`, `rope`, [`Str`]), shapes (`shape`,
-//! `table`), object records (`object`, [`Class`]), properties (`property`, `define`, `array`), the payloads of classes
+//! `table`), object records (`object`, [`Class`]), properties (`property`, `define`, `assign`, `array`), the payloads of classes
 //! (`function`, `collection`, `weak`, `buffer`), equality, and the collector (`collect`).
 //!
 //! ```
@@ -25,6 +25,7 @@
 mod account;
 mod arena;
 mod array;
+mod assign;
 mod atom;
 mod buffer;
 mod class;
@@ -47,6 +48,7 @@ mod text;
 mod weak;
 
 pub use account::{AllocError, Limits, OverLimit, Pace, Point};
+pub use assign::Assigned;
 pub use atom::SymbolKind;
 pub use buffer::{MAX_BUFFER, View};
 pub use class::{Class, Flags, Payload};
@@ -134,6 +136,18 @@ impl Heap {
         heap.add_well_known();
         heap.account = account::Account::with_usage(limits, pace, heap.audit());
         heap
+    }
+
+    /// A copy to start another run from: same ids, same content, its own limits and pace. Spare capacity is not copied,
+    /// so the copy is charged for what it really holds.
+    pub fn fork(&self, limits: Limits, pace: Pace) -> Heap {
+        macro_rules! copy {
+            ($($field:ident)*) => { Heap { $($field: self.$field.clone(),)* marker: Marker::default() } };
+        }
+        let mut copy = copy!(account seed strings symbols bigints objects cells shapes tables accessors elements fields
+            closures maps weaks buffers views slab interner roots registry epoch);
+        copy.account = self.account.fork(limits, pace, copy.audit());
+        copy
     }
 
     /// Bytes charged and not given back.

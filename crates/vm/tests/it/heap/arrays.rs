@@ -1,7 +1,7 @@
 //! Arrays against a sorted map with a length.
 
 use super::Rig;
-use outrigger_vm::heap::{Attrs, Defined, Deleted, Descriptor, Key, ObjId, Own, Pace, atoms};
+use outrigger_vm::heap::{Assigned, Attrs, Defined, Deleted, Descriptor, Key, ObjId, Own, Pace, atoms};
 use outrigger_vm::value::Value;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -62,6 +62,7 @@ enum Op {
     Delete(u32),
     Close,
     Overwrite(u32, i32),
+    Assign(u32, i32),
 }
 
 fn index() -> impl Strategy<Value = u32> {
@@ -78,6 +79,7 @@ fn op() -> impl Strategy<Value = Op> {
         3 => index().prop_map(Op::Delete),
         1 => Just(Op::Close),
         4 => (index(), 0..4).prop_map(|(i, v)| Op::Overwrite(i, v)),
+        6 => (index(), 0..4).prop_map(|(i, v)| Op::Assign(i, v)),
     ]
 }
 
@@ -166,6 +168,19 @@ fn replay(pace: Pace, ops: &[Op]) {
             Op::Close => {
                 rig.run(|heap| heap.prevent_extensions(array));
                 model.closed = true;
+            }
+            Op::Assign(index, value) => {
+                let value = Value::int(value);
+                let done = rig.run(|heap| {
+                    let key = heap.key_of_index(index)?;
+                    heap.assign(array, key, value)
+                });
+                let expected = match model.elements.get(&index) {
+                    Some((_, attrs)) if !attrs.has(Attrs::WRITABLE) => Defined::No,
+                    Some(&(_, attrs)) => model.define(index, value, attrs),
+                    None => model.define(index, value, Attrs::ALL),
+                };
+                assert_eq!(done == Assigned::Yes, expected == Defined::Yes, "{op:?}");
             }
             Op::Overwrite(index, value) => {
                 if rig.heap.array_set(array, index, Value::int(value)) {

@@ -227,3 +227,23 @@ fn collections_come_at_the_same_moments_in_every_run() {
     assert!(first.len() > 3);
     assert_eq!(first, moments());
 }
+
+#[test]
+fn a_copy_of_a_heap_goes_its_own_way_under_its_own_limits() {
+    let mut rig = Rig::new(Pace::Adaptive);
+    let x = rig.name("x");
+    let array = rig.array(&[]);
+    for n in 0..1000 {
+        rig.run(|heap| heap.array_push(array, Value::int(n)));
+    }
+    let object = rig.object();
+    rig.run(|heap| heap.add_property(object, x, Attrs::ALL, Value::array(array)));
+    let limits = Limits { bytes: rig.heap.bytes() + 100, records: 1 << 20 };
+    let mut copy = rig.heap.fork(limits, Pace::Adaptive);
+    assert_eq!((copy.bytes(), copy.records()), copy.audit());
+    assert_eq!(copy.limits(), limits);
+    assert_eq!(copy.get(object, x), Found::Data(Value::array(array)));
+    assert!(copy.array_set(array, 7, Value::NULL));
+    assert_eq!(rig.heap.array_get(array, 7), Some(Value::int(7)));
+    assert_eq!(copy.new_latin1(&[0; 10_000]), Err(AllocError::Collect), "its limit is near");
+}

@@ -2,7 +2,7 @@
 
 use super::Rig;
 use outrigger_vm::heap::{
-    Attrs, Defined, Deleted, Descriptor, Found, Heap, Key, KeyKind, ObjId, Own, Pace, SymbolKind,
+    Assigned, Attrs, Defined, Deleted, Descriptor, Found, Heap, Key, KeyKind, ObjId, Own, Pace, SymbolKind,
 };
 use outrigger_vm::value::Value;
 use proptest::prelude::*;
@@ -386,4 +386,29 @@ fn keys_spell_indices_only_canonically() {
         let id = back.as_string().expect("a name");
         assert!(rig.heap.str(id).is_ascii(text));
     }
+}
+
+#[test]
+fn an_assignment_asks_the_whole_chain_before_it_adds() {
+    let mut rig = Rig::new(Pace::Adaptive);
+    let [fixed, free, set, get, own] = ["fixed", "free", "set", "get", "own"].map(|name| rig.name(name));
+    let (proto, child) = (rig.object(), rig.object());
+    let function = Value::object(rig.object());
+    rig.run(|heap| heap.add_property(proto, fixed, Attrs::NONE, Value::int(1)));
+    rig.run(|heap| heap.add_property(proto, free, Attrs::ALL, Value::int(1)));
+    rig.run(|heap| heap.add_accessor(proto, set, Attrs::ALL, Value::UNDEFINED, function));
+    rig.run(|heap| heap.add_accessor(proto, get, Attrs::ALL, function, Value::UNDEFINED));
+    assert!(rig.run(|heap| heap.set_prototype(child, Some(proto))));
+    let mut assign = |key| rig.run(|heap| heap.assign(child, key, Value::int(2)));
+    assert_eq!(assign(fixed), Assigned::Refused);
+    assert_eq!(assign(free), Assigned::Yes);
+    assert_eq!(assign(set), Assigned::Setter(function));
+    assert_eq!(assign(get), Assigned::Refused);
+    assert_eq!(assign(own), Assigned::Yes);
+    assert_eq!(rig.heap.get(proto, free), Found::Data(Value::int(1)));
+    assert_eq!(rig.heap.get(child, free), Found::Data(Value::int(2)));
+    rig.run(|heap| heap.prevent_extensions(child));
+    assert_eq!(rig.run(|heap| heap.assign(child, own, Value::int(3))), Assigned::Yes);
+    let other = rig.name("other");
+    assert_eq!(rig.run(|heap| heap.assign(child, other, Value::int(3))), Assigned::Refused);
 }
