@@ -16,7 +16,8 @@ mod str;
 pub mod unicode;
 pub mod uri;
 
-pub use self::str::{CodePoints, Str, Text, Units};
+pub use self::str::{CodePoints, Text};
+pub use crate::heap::Str;
 
 /// The work of one pass over `len` code units, in the interpreter's units.
 ///

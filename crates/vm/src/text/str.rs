@@ -1,51 +1,8 @@
-//! Borrowed and owned sequences of UTF-16 code units, in the two widths that the heap stores.
+//! Code points of borrowed text, and owned text that is canonical at any time.
 
-/// Borrowed text: Latin-1 bytes when every code unit is below 256, UTF-16 code units otherwise.
-#[derive(Clone, Copy, Debug)]
-pub enum Str<'a> {
-    /// Each byte is one code unit.
-    Latin1(&'a [u8]),
-    /// Code units as they are; surrogates may be alone.
-    Wide(&'a [u16]),
-}
+use crate::heap::Str;
 
 impl<'a> Str<'a> {
-    /// How many code units there are.
-    pub fn len(self) -> usize {
-        match self {
-            Str::Latin1(bytes) => bytes.len(),
-            Str::Wide(units) => units.len(),
-        }
-    }
-
-    /// Whether there is nothing.
-    pub fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-
-    /// The code unit at `index`.
-    pub fn unit(self, index: usize) -> Option<u16> {
-        match self {
-            Str::Latin1(bytes) => bytes.get(index).map(|&byte| u16::from(byte)),
-            Str::Wide(units) => units.get(index).copied(),
-        }
-    }
-
-    /// The code units from `start` to `end`; out-of-range ends are clipped.
-    pub fn slice(self, start: usize, end: usize) -> Str<'a> {
-        let end = end.min(self.len());
-        let start = start.min(end);
-        match self {
-            Str::Latin1(bytes) => Str::Latin1(&bytes[start..end]),
-            Str::Wide(units) => Str::Wide(&units[start..end]),
-        }
-    }
-
-    /// All code units.
-    pub fn units(self) -> Units<'a> {
-        Units { text: self, at: 0 }
-    }
-
     /// All code points; a surrogate without its partner is a code point of its own.
     pub fn code_points(self) -> CodePoints<'a> {
         CodePoints { text: self, at: 0 }
@@ -53,54 +10,14 @@ impl<'a> Str<'a> {
 
     /// The code point that starts at `index`, and how many units it takes.
     pub fn code_point(self, index: usize) -> Option<(u32, usize)> {
-        let first = u32::from(self.unit(index)?);
+        let first = u32::from(self.get(index)?);
         if (0xD800..0xDC00).contains(&first)
-            && let Some(second) = self.unit(index + 1)
+            && let Some(second) = self.get(index + 1)
             && (0xDC00..0xE000).contains(&second)
         {
             return Some((0x10000 + ((first - 0xD800) << 10) + (u32::from(second) - 0xDC00), 2));
         }
         Some((first, 1))
-    }
-}
-
-impl<'a> From<&'a [u16]> for Str<'a> {
-    fn from(units: &'a [u16]) -> Str<'a> {
-        Str::Wide(units)
-    }
-}
-
-impl PartialEq for Str<'_> {
-    fn eq(&self, other: &Str<'_>) -> bool {
-        match (self, other) {
-            (Str::Latin1(a), Str::Latin1(b)) => a == b,
-            (Str::Wide(a), Str::Wide(b)) => a == b,
-            (Str::Latin1(_), Str::Wide(_)) | (Str::Wide(_), Str::Latin1(_)) => self.units().eq(other.units()),
-        }
-    }
-}
-
-impl Eq for Str<'_> {}
-
-/// Iterator over code units, made by [`Str::units`].
-#[derive(Clone, Debug)]
-pub struct Units<'a> {
-    text: Str<'a>,
-    at: usize,
-}
-
-impl Iterator for Units<'_> {
-    type Item = u16;
-
-    fn next(&mut self) -> Option<u16> {
-        let unit = self.text.unit(self.at)?;
-        self.at += 1;
-        Some(unit)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.text.len().saturating_sub(self.at);
-        (left, Some(left))
     }
 }
 
@@ -122,7 +39,7 @@ impl Iterator for CodePoints<'_> {
 }
 
 /// Owned text that is Latin-1 until the first code unit above 255 arrives, so it is canonical at any time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
     /// Each byte is one code unit.
     Latin1(Vec<u8>),
@@ -208,14 +125,6 @@ impl Text {
     }
 }
 
-impl PartialEq for Text {
-    fn eq(&self, other: &Text) -> bool {
-        self.as_str() == other.as_str()
-    }
-}
-
-impl Eq for Text {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,11 +141,5 @@ mod tests {
     fn a_lone_surrogate_is_a_code_point_of_its_own() {
         let points: Vec<u32> = Str::Wide(&[0xDC00, 0xD83D, 0xDE00, 0xD800]).code_points().collect();
         assert_eq!(points, [0xDC00, 0x1F600, 0xD800]);
-    }
-
-    #[test]
-    fn slices_are_clipped_and_equality_ignores_the_width() {
-        assert_eq!(Str::Latin1(b"abc").slice(1, 99), Str::Wide(&[0x62, 0x63]));
-        assert!(Str::Latin1(b"abc").slice(7, 2).is_empty());
     }
 }

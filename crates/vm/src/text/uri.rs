@@ -53,7 +53,7 @@ pub fn encode(text: Str<'_>, scope: Scope) -> Result<Text, UriError> {
 pub fn decode(text: Str<'_>, scope: Scope) -> Result<Text, UriError> {
     let mut out = Text::with_capacity(text.len());
     let mut at = 0;
-    while let Some(unit) = text.unit(at) {
+    while let Some(unit) = text.get(at) {
         if unit != u16::from(b'%') {
             out.push(unit);
             at += 1;
@@ -106,9 +106,9 @@ pub fn escape(text: Str<'_>) -> Text {
 pub fn unescape(text: Str<'_>) -> Text {
     let mut out = Text::with_capacity(text.len());
     let mut at = 0;
-    while let Some(unit) = text.unit(at) {
+    while let Some(unit) = text.get(at) {
         let long = || {
-            let is_long = unit == u16::from(b'%') && text.unit(at + 1) == Some(u16::from(b'u'));
+            let is_long = unit == u16::from(b'%') && text.get(at + 1) == Some(u16::from(b'u'));
             let high = is_long.then(|| hex_byte(text, at + 2)).flatten()?;
             Some((u16::from(high) << 8 | u16::from(hex_byte(text, at + 4)?), 6))
         };
@@ -141,14 +141,14 @@ fn hex(byte: u8, out: &mut Text) {
 
 /// The byte that `%XX` at `at` stands for.
 fn escaped_byte(text: Str<'_>, at: usize) -> Option<u8> {
-    if text.unit(at) != Some(u16::from(b'%')) {
+    if text.get(at) != Some(u16::from(b'%')) {
         return None;
     }
     hex_byte(text, at + 1)
 }
 
 fn hex_byte(text: Str<'_>, at: usize) -> Option<u8> {
-    let digit = |index: usize| char::from_u32(u32::from(text.unit(index)?))?.to_digit(16);
+    let digit = |index: usize| char::from_u32(u32::from(text.get(index)?))?.to_digit(16);
     Some((digit(at)? << 4 | digit(at + 1)?) as u8)
 }
 

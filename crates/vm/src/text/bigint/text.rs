@@ -16,7 +16,7 @@ use super::super::{Str, unicode};
 pub fn read(text: Str<'_>) -> Option<BigInt> {
     let text = unicode::trim(text);
     let is = |index: usize, bytes: &[u8]| {
-        text.unit(index).is_some_and(|unit| bytes.iter().any(|&byte| u16::from(byte) == unit))
+        text.get(index).is_some_and(|unit| bytes.iter().any(|&byte| u16::from(byte) == unit))
     };
     if text.is_empty() {
         return Some(BigInt::ZERO);

@@ -2,7 +2,7 @@
 //!
 //! - [`calendar`]: `MakeDay`, `MakeTime`, `TimeClip` and the fields of a time value
 //! - [`parse()`]: `Date.parse`, the standard's format and what V8 accepts besides
-//! - [`print`]: the `to…String` family
+//! - [`mod@print`]: the `to…String` family
 
 pub mod calendar;
 mod parse;

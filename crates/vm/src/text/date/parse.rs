@@ -4,7 +4,12 @@
 //! the day or zones, and anything before the first number is ignored. Where V8 differs from the standard on text
 //! that the standard leaves to implementations, V8 is followed.
 
-use super::super::{Str, unicode};
+mod parts;
+mod tokens;
+
+use self::parts::{Day, Order, Time, Zone};
+use self::tokens::{Scanner, Token, Word};
+use super::super::Str;
 use super::calendar::{make_date, make_day, make_time, time_clip};
 
 /// The time value that the text stands for, NaN when it stands for none. Linear in the text.
@@ -24,46 +29,8 @@ pub fn parse(text: Str<'_>) -> f64 {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Token {
-    /// The value of at most nine significant digits, and how many digits there were.
-    Number(i64, usize),
-    Symbol(u8),
-    Word(Word, usize),
-    Space,
-    Unknown,
-    End,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Word {
-    Month(i64),
-    /// The hours that it adds.
-    HalfDay(i64),
-    /// Hours from UTC.
-    Zone(i64),
-    /// The `T` between date and time.
-    Separator,
-    Other,
-}
-
-impl Token {
-    fn is_number_of(self, digits: usize, range: std::ops::RangeInclusive<i64>) -> bool {
-        matches!(self, Token::Number(value, len) if len == digits && range.contains(&value))
-    }
-
-    fn sign(self) -> Option<i64> {
-        match self {
-            Token::Symbol(b'+') => Some(1),
-            Token::Symbol(b'-') => Some(-1),
-            _ => None,
-        }
-    }
-}
-
 struct Reader<'a> {
-    text: Str<'a>,
-    at: usize,
+    scanner: Scanner<'a>,
     current: Token,
     day: Day,
     time: Time,
@@ -73,8 +40,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(text: Str<'a>) -> Reader<'a> {
         let mut reader = Reader {
-            text,
-            at: 0,
+            scanner: Scanner::new(text),
             current: Token::End,
             day: Day { parts: Vec::with_capacity(3), month: None, order: Order::Guess },
             time: Time { parts: Vec::with_capacity(4), half: None },
@@ -291,204 +257,7 @@ impl<'a> Reader<'a> {
 
     /// Takes the token at hand and reads the one after it.
     fn next(&mut self) -> Token {
-        let next = self.scan();
+        let next = self.scanner.scan();
         std::mem::replace(&mut self.current, next)
     }
-
-    fn scan(&mut self) -> Token {
-        let Some(unit) = self.text.unit(self.at) else { return Token::End };
-        let is_space = unicode::is_white_space(unit) || unicode::is_line_terminator(unit);
-        match u8::try_from(unit) {
-            Ok(b'0'..=b'9') => return self.scan_number(),
-            Ok(byte @ (b':' | b'-' | b'+' | b'.' | b')')) => {
-                self.at += 1;
-                return Token::Symbol(byte);
-            }
-            Ok(b'(') => {
-                self.skip_parentheses();
-                return Token::Unknown;
-            }
-            Ok(_) | Err(_) => {}
-        }
-        if unit >= u16::from(b'A') && !is_space {
-            return self.scan_word();
-        }
-        self.at += 1;
-        if is_space { Token::Space } else { Token::Unknown }
-    }
-
-    fn scan_number(&mut self) -> Token {
-        let start = self.at;
-        let (mut value, mut significant) = (0, 0);
-        while let Some(digit) =
-            self.text.unit(self.at).map(|unit| unit.wrapping_sub(0x30)).filter(|&digit| digit < 10)
-        {
-            if (value != 0 || digit != 0) && significant < 9 {
-                value = value * 10 + i64::from(digit);
-                significant += 1;
-            }
-            self.at += 1;
-        }
-        Token::Number(value, self.at - start)
-    }
-
-    fn scan_word(&mut self) -> Token {
-        let start = self.at;
-        let mut prefix = [0u8; 3];
-        while let Some(unit) = self.text.unit(self.at) {
-            if unit < u16::from(b'A') || unicode::is_white_space(unit) || unicode::is_line_terminator(unit) {
-                break;
-            }
-            if let Some(letter) = prefix.get_mut(self.at - start) {
-                *letter = u8::try_from(unit).map_or(0xFF, |byte| byte.to_ascii_lowercase());
-            }
-            self.at += 1;
-        }
-        let len = self.at - start;
-        Token::Word(word(prefix, len), len)
-    }
-
-    fn skip_parentheses(&mut self) {
-        let mut depth = 0usize;
-        while let Some(unit) = self.text.unit(self.at) {
-            self.at += 1;
-            match u8::try_from(unit) {
-                Ok(b'(') => depth += 1,
-                Ok(b')') => depth = depth.saturating_sub(1),
-                Ok(_) | Err(_) => {}
-            }
-            if depth == 0 {
-                return;
-            }
-        }
-    }
-}
-
-fn word(prefix: [u8; 3], len: usize) -> Word {
-    let months = b"janfebmaraprmayjunjulaugsepoctnovdec";
-    if let Some(month) = months.chunks(3).position(|month| month == prefix) {
-        return Word::Month(month as i64 + 1);
-    }
-    if len > 3 {
-        return Word::Other;
-    }
-    match &prefix {
-        b"am\0" => Word::HalfDay(0),
-        b"pm\0" => Word::HalfDay(12),
-        b"ut\0" | b"utc" | b"z\0\0" | b"gmt" => Word::Zone(0),
-        b"edt" => Word::Zone(-4),
-        b"cdt" | b"est" => Word::Zone(-5),
-        b"cst" | b"mdt" => Word::Zone(-6),
-        b"mst" | b"pdt" => Word::Zone(-7),
-        b"pst" => Word::Zone(-8),
-        b"t\0\0" => Word::Separator,
-        _ => Word::Other,
-    }
-}
-
-struct Day {
-    parts: Vec<i64>,
-    month: Option<i64>,
-    order: Order,
-}
-
-#[derive(PartialEq)]
-enum Order {
-    /// Year, month, day, and the year as it is.
-    Standard,
-    Guess,
-}
-
-impl Day {
-    fn add(&mut self, part: i64) -> Option<()> {
-        add(&mut self.parts, 3, part)
-    }
-
-    /// Year, month from one, day.
-    fn resolve(&self) -> Option<(i64, i64, i64)> {
-        let part = |index: usize| self.parts.get(index).copied().unwrap_or(1);
-        self.parts.first()?;
-        let is_day = |part: i64| (1..=31).contains(&part);
-        let (year, month, day) = match self.month {
-            None if self.order == Order::Standard || !is_day(part(0)) => (part(0), part(1), part(2)),
-            None => (part(2), part(0), part(1)),
-            Some(month) if !is_day(part(0)) => (part(0), month, part(1)),
-            Some(month) => (part(1), month, part(0)),
-        };
-        let year = match year {
-            _ if self.order == Order::Standard => year,
-            0..=49 => year + 2000,
-            50..=99 => year + 1900,
-            _ => year,
-        };
-        ((1..=12).contains(&month) && is_day(day)).then_some((year, month, day))
-    }
-}
-
-struct Time {
-    parts: Vec<i64>,
-    half: Option<i64>,
-}
-
-impl Time {
-    fn add(&mut self, part: i64) -> Option<()> {
-        add(&mut self.parts, 4, part)
-    }
-
-    /// Adds the last part that was written; those after it are zero.
-    fn add_final(&mut self, part: i64) -> Option<()> {
-        self.add(part)?;
-        self.parts.resize(4, 0);
-        Some(())
-    }
-
-    fn expects(&self, part: i64) -> bool {
-        match self.parts.len() {
-            1 | 2 => (0..60).contains(&part),
-            3 => (0..1000).contains(&part),
-            _ => false,
-        }
-    }
-
-    fn resolve(&self) -> Option<[i64; 4]> {
-        let part = |index: usize| self.parts.get(index).copied().unwrap_or(0);
-        let mut hour = part(0);
-        if let Some(half) = self.half {
-            (0..=12).contains(&hour).then_some(())?;
-            hour = hour % 12 + half;
-        }
-        let parts = [hour, part(1), part(2), part(3)];
-        let limits = [24, 60, 60, 1000];
-        let fits = parts.iter().zip(limits).all(|(part, limit)| *part < limit) || parts == [24, 0, 0, 0];
-        fits.then_some(parts)
-    }
-}
-
-struct Zone {
-    sign: Option<i64>,
-    hour: Option<i64>,
-    minute: Option<i64>,
-}
-
-impl Zone {
-    fn set(&mut self, hours: i64) {
-        self.sign = Some(if hours < 0 { -1 } else { 1 });
-        (self.hour, self.minute) = (Some(hours.abs()), Some(0));
-    }
-
-    fn is_utc(&self) -> bool {
-        (self.hour, self.minute) == (Some(0), Some(0))
-    }
-
-    fn expects(&self, part: i64) -> bool {
-        self.hour.is_some() && self.minute.is_none() && (0..60).contains(&part)
-    }
-
-    fn seconds(&self) -> i64 {
-        self.sign.unwrap_or(1) * (self.hour.unwrap_or(0) * 3600 + self.minute.unwrap_or(0) * 60)
-    }
-}
-
-fn add(parts: &mut Vec<i64>, limit: usize, part: i64) -> Option<()> {
-    (parts.len() < limit).then(|| parts.push(part))
 }

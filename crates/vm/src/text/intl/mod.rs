@@ -1,8 +1,8 @@
 //! `Intl` for en-US, as pure functions over option structs.
 //!
-//! - [`number`]: `NumberFormat`
-//! - [`datetime`]: `DateTimeFormat` and the `toLocale…String` family of dates
-//! - [`plural`], [`relative`], [`list`]: their formats
+//! - [`number`] is `NumberFormat`
+//! - [`datetime`] is `DateTimeFormat` and the `toLocale…String` family of dates
+//! - [`plural`], [`relative`] and [`list`] are what they say
 //!
 //! Reading options objects and filling in defaults is the caller's; every function here is bounded by the digits or
 //! the items that it prints. Other locales fall back to en-US. Missing: `formatRange`, `roundingIncrement`,

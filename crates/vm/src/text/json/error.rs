@@ -85,7 +85,7 @@ impl JsonError {
         /// How much of the text V8 shows on either side.
         const CONTEXT: usize = 10;
         let (position, len) = (self.position, source.len());
-        let Some(unit) = source.unit(position) else { return Text::of("Unexpected end of JSON input") };
+        let Some(unit) = source.get(position) else { return Text::of("Unexpected end of JSON input") };
         match u8::try_from(unit) {
             Ok(b'-' | b'0'..=b'9') => return self.at_position("Unexpected number"),
             Ok(b'"') => return self.at_position("Unexpected string"),

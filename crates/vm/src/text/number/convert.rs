@@ -71,22 +71,6 @@ pub fn exact_int32(value: f64) -> Option<i32> {
     (f64::from(small) == value && (small != 0 || value.is_sign_positive())).then_some(small)
 }
 
-/// The array index that a property key spells: digits without a leading zero, below 2^32 - 1.
-pub fn array_index(key: super::super::Str<'_>) -> Option<u32> {
-    if key.is_empty() || key.len() > 10 || (key.len() > 1 && key.unit(0) == Some(0x30)) {
-        return None;
-    }
-    let mut value: u64 = 0;
-    for unit in key.units() {
-        let digit = unit.wrapping_sub(0x30);
-        if digit > 9 {
-            return None;
-        }
-        value = value * 10 + u64::from(digit);
-    }
-    u32::try_from(value).ok().filter(|&index| index != u32::MAX)
-}
-
 /// The integral part modulo 2^64.
 fn to_uint64_wrapping(value: f64) -> u64 {
     let bits = value.to_bits();
@@ -106,7 +90,6 @@ fn to_uint64_wrapping(value: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::Str;
     use super::*;
 
     #[test]
@@ -152,16 +135,5 @@ mod tests {
         assert_eq!(to_index(-1.0), None);
         assert_eq!(exact_int32(-0.0), None);
         assert_eq!(exact_int32(7.0), Some(7));
-    }
-
-    #[test]
-    fn an_array_index_ends_below_two_to_the_32_minus_1() {
-        let index = |text: &str| array_index(Str::Latin1(text.as_bytes()));
-        assert_eq!(index("4294967294"), Some(4294967294));
-        assert_eq!(index("4294967295"), None);
-        assert_eq!(
-            [index("01"), index(""), index("1a"), index("-0"), index("0")],
-            [None, None, None, None, Some(0)]
-        );
     }
 }

@@ -1,6 +1,6 @@
 //! Numbers: how they print, how they are read, how they convert, and the arithmetic that Rust spells differently.
 //!
-//! - [`print`]: `Number::toString`, also in other radices
+//! - [`mod@print`]: `Number::toString`, also in other radices
 //! - [`digits`]: `toFixed`, `toExponential`, `toPrecision`
 //! - [`read`]: `StringToNumber`, `parseInt`, `parseFloat`, numeric literals
 //! - [`convert`]: `ToInt32` and its family

@@ -15,8 +15,8 @@ pub fn string_to_number(text: Str<'_>) -> f64 {
     if text.is_empty() {
         return 0.0;
     }
-    if text.unit(0) == Some(u16::from(b'0')) && text.len() > 2 {
-        let radix = match text.unit(1).and_then(ascii) {
+    if text.get(0) == Some(u16::from(b'0')) && text.len() > 2 {
+        let radix = match text.get(1).and_then(ascii) {
             Some(b'x' | b'X') => Radix::new(16),
             Some(b'o' | b'O') => Radix::new(8),
             Some(b'b' | b'B') => Radix::new(2),
@@ -41,13 +41,13 @@ pub fn parse_float(text: Str<'_>) -> f64 {
 /// `parseInt` of a string; `radix` is the result of `ToInt32`.
 pub fn parse_int(text: Str<'_>, radix: i32) -> f64 {
     let text = unicode::trim_start(text);
-    let (negative, text) = match text.unit(0).and_then(ascii) {
+    let (negative, text) = match text.get(0).and_then(ascii) {
         Some(b'-') => (true, text.slice(1, text.len())),
         Some(b'+') => (false, text.slice(1, text.len())),
         Some(_) | None => (false, text),
     };
     let has_prefix =
-        text.unit(0) == Some(u16::from(b'0')) && matches!(text.unit(1).and_then(ascii), Some(b'x' | b'X'));
+        text.get(0) == Some(u16::from(b'0')) && matches!(text.get(1).and_then(ascii), Some(b'x' | b'X'));
     let (radix, text) = match radix {
         0 | 16 if has_prefix => (Radix::new(16), text.slice(2, text.len())),
         0 => (Some(Radix::TEN), text),
@@ -77,7 +77,7 @@ pub fn literal(source: &str) -> f64 {
 
 /// The longest prefix that is a StrDecimalLiteral: its value and its length.
 fn decimal_prefix(text: Str<'_>) -> Option<(f64, usize)> {
-    let at = |index: usize| text.unit(index).and_then(ascii).unwrap_or(0);
+    let at = |index: usize| text.get(index).and_then(ascii).unwrap_or(0);
     let mut end = usize::from(matches!(at(0), b'+' | b'-'));
     let negative = at(0) == b'-';
     let infinity = b"Infinity";
