@@ -44,7 +44,7 @@ pub(super) fn compile(ast: &Ast, flags: Flags) -> Result<Program, SyntaxError> {
             min_len: root.min_len,
             slots: ast.groups * 2,
             groups: ast.groups,
-            names: ast.names.iter().map(|name| (name.text.clone(), name.groups.clone())).collect(),
+            names: names_in_order(ast),
             flags,
         },
     };
@@ -424,4 +424,11 @@ impl Compiler<'_> {
 /// What a node can begin with, given what follows it.
 fn followed(facts: Facts, follow: Follow) -> Follow {
     if facts.transparent { follow.map(|follow| facts.first.union(&follow)) } else { Some(facts.first) }
+}
+
+/// By the place of the group: a reference may have mentioned a name before its group came.
+fn names_in_order(ast: &Ast) -> Vec<(String, Vec<u32>)> {
+    let mut names: Vec<_> = ast.names.iter().map(|name| (name.text.clone(), name.groups.clone())).collect();
+    names.sort_by_key(|(_, groups)| groups.first().copied());
+    names
 }

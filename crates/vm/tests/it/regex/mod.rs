@@ -37,7 +37,7 @@ fn run(program: &Program, text: Str<'_>, start: usize, fuel: &mut Fuel) -> Resul
 
 #[test]
 fn names_come_in_the_order_of_the_pattern_with_their_groups() {
-    let program = program("(?<b>.)(x)(?<a>y)|(?<b>z)", "").expect("compiles");
+    let program = program(r"\k<a>(?<b>.)(x)(?<a>y)|(?<b>z)", "").expect("compiles");
     let names: Vec<(&str, Vec<u32>)> =
         program.names().map(|(name, groups)| (name, groups.to_vec())).collect();
     assert_eq!(names, [("b", vec![1, 4]), ("a", vec![3])]);
