@@ -2,6 +2,7 @@
 
 mod bigints;
 mod dates;
+mod hostile;
 mod intl;
 mod json;
 mod numbers;
