@@ -28,7 +28,7 @@ pub struct Function {
     pub scope: ScopeId,
     /// The body's `var`s and lexical names: the same as `scope` unless a parameter has an expression.
     pub body_scope: ScopeId,
-    /// A function expression's own name, seen from inside; holds the callee, assignment throws.
+    /// A function expression's own name, if used inside; holds the callee, assignment throws.
     pub self_name: Option<BindingId>,
     /// Bindings of enclosing functions that this one (or a function inside it) uses, in the order of first use:
     /// what a closure copies. For an entry that the enclosing function itself only captured, look it up there.
@@ -101,7 +101,7 @@ pub struct Class {
     pub name: Option<Atom>,
     /// Holds the inner name, the private names and the computed field keys, around the heritage and all elements.
     pub scope: ScopeId,
-    /// The inner name; initialised after the methods are defined and before static fields run.
+    /// The inner name, if used inside; initialised after the methods are defined and before static fields run.
     pub inner_name: Option<BindingId>,
     /// `extends`
     pub heritage: Option<ExprId>,
@@ -109,7 +109,7 @@ pub struct Class {
     pub constructor: Option<FunctionId>,
     /// Everything but the constructor, in order.
     pub elements: List<ClassElement>,
-    /// Present if there is an instance field.
+    /// Present if there is an instance field, or a private method or accessor of instances (which it installs first).
     pub instance_fields: Option<FunctionId>,
     /// Present if there is a static field or static block.
     pub static_fields: Option<FunctionId>,
@@ -124,10 +124,11 @@ pub struct ClassElement {
     pub kind: ElementKind,
     /// Static or not.
     pub placement: Placement,
-    /// Under which key; for a static block it is meaningless (an empty name).
+    /// Under which key; for a static block it is meaningless (an empty name). A private name resolves where it is
+    /// used: for fields and for private methods of instances in the initialiser, else in the function around.
     pub key: PropertyKey,
     /// Where a computed field key waits between the class's definition and the field's initialisation. A private
-    /// method's or accessor's function waits in the same way for the instances.
+    /// method's or accessor's function waits in the same way for the instances (not so if it is static).
     pub held: Option<Held>,
 }
 
@@ -137,7 +138,6 @@ pub struct Held {
     /// Written when the class is defined (resolves in the function around the class).
     pub store: RefId,
     /// Read by the initialiser (resolves in `instance_fields` or `static_fields`).
-    /// For private methods it resolves where `store` does.
     pub load: RefId,
 }
 

@@ -166,6 +166,12 @@ impl Program {
         &self.references[id.index()]
     }
 
+    /// Every use and declaration of a name that was read. A label leaves one that leads nowhere.
+    #[must_use]
+    pub fn references(&self) -> &[Reference] {
+        &self.references
+    }
+
     /// A scope.
     #[must_use]
     pub fn scope(&self, id: ScopeId) -> &Scope {
