@@ -105,6 +105,8 @@ struct Compiler<'t> {
     /// Receives the value of expression statements: the script's result.
     completion: Option<u8>,
     depth: u32,
+    /// Whether the script's `var`s and functions are properties of the global object.
+    shared: bool,
     failed: Option<CompileError>,
 }
 
@@ -129,6 +131,7 @@ impl<'t> Compiler<'t> {
             control: Vec::new(),
             completion: None,
             depth: 0,
+            shared: false,
             failed: None,
         }
     }

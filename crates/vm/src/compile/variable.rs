@@ -37,7 +37,8 @@ impl Compiler<'_> {
     /// Whether a binding is a property of the global object.
     pub(crate) fn is_global(&self, binding: BindingId) -> bool {
         let b = self.tree.binding(binding);
-        matches!(b.kind, BindingKind::Var | BindingKind::Function)
+        self.shared
+            && matches!(b.kind, BindingKind::Var | BindingKind::Function)
             && self.tree.scope(b.scope).kind == ScopeKind::Script
     }
 

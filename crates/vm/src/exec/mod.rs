@@ -1,4 +1,426 @@
-//! The interpreter.
+//! The interpreter: registers, frames and everything that happens between them, as plain data.
+//!
+//! # How it runs
+//!
+//! [`Vm`] owns one register file, one stack of frames and one heap. `run` is the dispatch loop; it never recurses: a
+//! guest call pushes a frame, and so does whatever an instruction cannot do by itself (a getter, `valueOf`, an
+//! iterator), by way of the helpers in `prelude.js`. So the machine can stop at any instruction, and a host call from
+//! inside a getter inside a comparator is nothing special.
+//!
+//! * `run` the loop · `call` calls, returns, unwinding · `frame` · `state` what the machine owns
+//! * `arith`, `property`, `object`, `iterate` the slow sides of instructions
+//! * `suspend` generators and async functions · `promise` promises and microtasks
+//! * `helper` + `prelude.js` what instructions fall back to · `native`, `realm` enough built-ins to test with
+//! * `code_table` loaded programs · `trace` tracebacks
+//!
+//! # What is missing
+//!
+//! Async generators; proxies and other exotic objects (a TypeError says so); `lexical` globals shared between scripts;
+//! regular expression literals; tagged template objects; bound functions; more than about 230 arguments from a
+//! spread; functions above 65,535 instructions or 240 registers (refused when compiled).
+//!
+//! ```
+//! use outrigger_vm::exec::{Limits, Step, Vm};
+//!
+//! let heap = outrigger_vm::heap::Limits { bytes: 64 << 20, records: 1 << 20 };
+//! let limits = Limits { instructions: 1_000_000, call_depth: 1_000, host_calls: 16, heap };
+//! let mut vm = Vm::new(limits, &["ask"])?;
+//! vm.load("const f = n => n < 2 ? n : f(n - 1) + f(n - 2); f(10) + ask('how many?')")?;
+//! let Step::Suspended(call) = vm.run() else { panic!("the script asks first") };
+//! assert_eq!(vm.text(call.args[0]), "how many?");
+//! let answer = outrigger_vm::value::Value::int(5);
+//! assert_eq!(vm.resume(Ok(answer)), Step::Completed(outrigger_vm::value::Value::int(60)));
+//! # Ok::<(), outrigger_vm::exec::LoadError>(())
+//! ```
+
+mod arith;
+mod call;
+mod code_table;
+mod frame;
 mod helper;
+mod iterate;
+mod native;
+mod object;
+mod promise;
+mod property;
+mod realm;
+mod run;
+mod state;
+mod suspend;
+mod trace;
+
 pub use helper::{Helper, Intrinsic};
 pub(crate) use helper::intrinsic_number;
+pub use state::{HostCall, Limit, Limits};
+
+use crate::ast::Text;
+use crate::code::{Constant, Program};
+use crate::compile::{CompileError, Source, compile};
+use crate::heap::{AllocError, Heap, Marker, OverLimit, Pace, Point};
+use crate::parse::{Diagnostic, FreeNames, NestingLimit, Options, Permission, RegexProblem, TopLevel, parse};
+use crate::value::Value;
+use call::Calling;
+use code_table::Code;
+use frame::FrameFlags;
+use realm::Realm;
+use state::{Exit, Site, State};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use suspend::Settled;
+
+/// The registers that a frame can name.
+pub(crate) type Window = [Value; 256];
+
+/// The machine.
+#[derive(Debug)]
+pub struct Vm {
+    state: State,
+    regs: Vec<Value>,
+    /// What the script's own frame answered.
+    root: Option<Value>,
+}
+
+/// How far a run got.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// The script is done; if its value is a promise, this is what it was fulfilled with.
+    Completed(Value),
+    /// The host must answer a call.
+    Suspended(HostCall),
+    /// An exception nobody caught.
+    Threw(Value),
+    /// A limit was hit: the run is over.
+    Limit(Limit),
+    /// The script's promise waits for something that can no longer happen.
+    Stuck,
+}
+
+/// Why a script cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It is not valid.
+    #[error("the script is not valid: {}", .0.first().map_or("", |d| d.message.as_ref()))]
+    Parse(Vec<Diagnostic>),
+    /// It is valid but too large.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The heap cannot even hold its constants.
+    #[error(transparent)]
+    Heap(#[from] AllocError),
+}
+
+const PRELUDE: &str = include_str!("prelude.js");
+
+impl Vm {
+    /// A machine with these limits and these capabilities as global functions.
+    pub fn new(limits: Limits, capabilities: &[&str]) -> Result<Vm, LoadError> {
+        Vm::with_pace(limits, capabilities, Pace::Adaptive)
+    }
+
+    /// The same with a say in how eagerly garbage is collected: tests look for forgotten roots.
+    pub fn with_pace(limits: Limits, capabilities: &[&str], pace: Pace) -> Result<Vm, LoadError> {
+        // The engine's own objects are made before any collection is due.
+        let boot = Limits { instructions: u64::MAX, call_depth: 64, ..limits };
+        let mut heap = Heap::new(limits.heap, pace, 0x5EED);
+        let realm = Realm::new(&mut heap)?;
+        let state = State {
+            heap,
+            frames: Vec::new(),
+            pc: 0,
+            fuel: u64::MAX,
+            limits: boot,
+            code: Arc::new(Code::new()),
+            constants: Vec::new(),
+            sites: Vec::new(),
+            templates: Vec::new(),
+            realm,
+            helpers: Vec::new(),
+            jobs: VecDeque::new(),
+            waiting: VecDeque::new(),
+            pending: None,
+            pending_dst: 0,
+            above: 0,
+            job_promise: Value::UNDEFINED,
+            printed: Vec::new(),
+        };
+        let mut vm = Vm { state, regs: vec![Value::UNDEFINED; 1024], root: None };
+        vm.state.populate().map_err(load_error)?;
+        vm.load_from(PRELUDE, Source::Prelude)?;
+        if let Step::Completed(list) = vm.run()
+            && let Some(list) = list.as_array()
+        {
+            let functions = vm.state.heap.packed(list).unwrap_or_default().to_vec();
+            if let Some((&executor, helpers)) = functions.split_last() {
+                vm.state.realm.run_executor = executor;
+                vm.state.helpers = helpers.to_vec();
+            }
+        }
+        for name in capabilities {
+            let f = vm.state.new_capability(name).map_err(load_error)?;
+            let global = vm.state.realm.global;
+            vm.state.set_hidden(global, name, f).map_err(load_error)?;
+        }
+        vm.state.limits = limits;
+        vm.state.fuel = limits.instructions;
+        Ok(vm)
+    }
+
+    /// Parses, compiles and enters a guest's script; [`Vm::run`] then runs it.
+    pub fn load(&mut self, source: &str) -> Result<(), LoadError> {
+        self.load_from(source, Source::Guest)
+    }
+
+    fn load_from(&mut self, source: &str, kind: Source) -> Result<(), LoadError> {
+        let ours = if kind == Source::Prelude { Permission::Allowed } else { Permission::Refused };
+        let options = Options {
+            top_level_await: if kind == Source::Guest { Permission::Allowed } else { Permission::Refused },
+            top_level_return: Permission::Refused,
+            intrinsics: ours,
+            top_level: TopLevel::Private,
+            free_names: FreeNames::RefuseAmbient,
+            nesting: NestingLimit::SAFE_ON_2_MIB,
+            source_bytes: Options::MAX_SOURCE,
+            check_regex: |_: Text<'_>, _: Text<'_>| Ok::<(), RegexProblem>(()),
+        };
+        let tree = parse(source, &options).map_err(LoadError::Parse)?;
+        let program = compile(&tree, self.state.code.base(), kind)?;
+        self.enter(Arc::new(program), source)
+    }
+
+    /// Makes a compiled program's constants and pushes its first frame.
+    fn enter(&mut self, program: Arc<Program>, source: &str) -> Result<(), LoadError> {
+        let st = &mut self.state;
+        for constant in &program.constants {
+            let v = match constant {
+                Constant::Number(n) => Value::number(*n),
+                Constant::String(units) => {
+                    let id = st.heap.new_utf16(units)?;
+                    Value::string(st.heap.intern(id)?)
+                }
+                Constant::BigInt(digits) => {
+                    let n = crate::text::bigint::read_literal(digits).unwrap_or_default();
+                    Value::bigint(st.heap.new_bigint(n)?)
+                }
+            };
+            st.constants.push(v);
+        }
+        for &k in &program.sites {
+            let v = st.constants.get(k as usize).copied().unwrap_or(Value::UNDEFINED);
+            let key = st.heap.key_of_value(v)?;
+            st.sites.push(Site::new(key.unwrap_or(crate::heap::Key::atom(crate::heap::atoms::EMPTY))));
+        }
+        for template in &program.templates {
+            let text = |k: &u32| st.constants.get(*k as usize).copied().unwrap_or(Value::UNDEFINED);
+            let raw: Vec<Value> = template.raw.iter().map(text).collect();
+            let cooked: Vec<Value> =
+                template.cooked.iter().map(|k| k.as_ref().map_or(Value::UNDEFINED, text)).collect();
+            let shape = st.realm.array_shape;
+            let raw = st.heap.new_array(shape, &raw)?;
+            let object = st.heap.new_array(shape, &cooked)?;
+            let key = crate::heap::Key::atom(crate::heap::atoms::RAW);
+            st.heap.add_property(object, key, crate::heap::Attrs::NONE, Value::array(raw))?;
+            st.heap.prevent_extensions(raw)?;
+            st.heap.prevent_extensions(object)?;
+            st.templates.push(Value::array(object));
+        }
+        let index = program.base.functions;
+        let mut code = Code::clone(&st.code);
+        code.add(program, source);
+        st.code = Arc::new(code);
+        let shape = st.realm.function_shape;
+        let flags = crate::heap::Flags::NONE;
+        let script = st.heap.new_closure(shape, flags, index, &[], Value::UNDEFINED)?;
+        let callee = Value::object(script);
+        if let (Some(closure), [first, second, ..]) = (st.heap.closure_of(script), &mut self.regs[..]) {
+            *first = callee;
+            *second = Value::object(st.realm.global);
+            let calling = Calling { dst: 0, flags: FrameFlags::ENTRY, new_target: Value::UNDEFINED };
+            // A first frame passes the depth check unless the limit is zero, which `run` reports.
+            if st.push_closure(closure, callee, 1, 2, 0, calling).is_err() {
+                st.fuel = 0;
+            }
+        }
+        self.root = None;
+        Ok(())
+    }
+
+    /// Runs until something is needed from outside, or nothing is left to do.
+    pub fn run(&mut self) -> Step {
+        let code = Arc::clone(&self.state.code);
+        loop {
+            if self.state.frames.is_empty() {
+                match self.next_job() {
+                    Ok(true) => {}
+                    Ok(false) => return self.idle(),
+                    Err(Exit::Done(_)) => continue,
+                    Err(exit) => return stopped(exit, &mut self.state),
+                }
+                if self.state.frames.is_empty() {
+                    continue;
+                }
+            }
+            match run::run(&mut self.state, &mut self.regs, &code) {
+                Exit::Done(value) => {
+                    self.root.get_or_insert(value);
+                }
+                exit => return stopped(exit, &mut self.state),
+            }
+        }
+    }
+
+    /// Answers the host call that the run waits for, and runs on.
+    pub fn resume(&mut self, answer: Result<Value, Value>) -> Step {
+        let Some(call) = self.state.pending.take() else { return self.run() };
+        let settled = match (call.promise, answer) {
+            (Some(promise), Ok(v)) => self.state.resolve(promise, v),
+            (Some(promise), Err(e)) => self.state.settle(promise, Settled::Rejected, e),
+            (None, Ok(v)) => {
+                if let Some(top) = self.state.frames.last() {
+                    let at = top.base as usize + self.state.pending_dst as usize;
+                    if let Some(place) = self.regs.get_mut(at) {
+                        *place = v;
+                    }
+                }
+                Ok(())
+            }
+            (None, Err(e)) => {
+                self.state.pc = self.state.frames.last().map_or(0, |f| f.pc);
+                let code = Arc::clone(&self.state.code);
+                self.state.unwind(&mut self.regs, &code, e)
+            }
+        };
+        match settled {
+            Ok(()) | Err(Exit::Done(_)) => self.run(),
+            Err(exit) => stopped(exit, &mut self.state),
+        }
+    }
+
+    /// The text of any value, for people.
+    pub fn text(&mut self, v: Value) -> String {
+        self.state.describe(v)
+    }
+
+    /// What the guest printed.
+    pub fn printed(&self) -> &[Value] {
+        &self.state.printed
+    }
+
+    /// The heap, for reading results.
+    pub fn heap(&self) -> &Heap {
+        &self.state.heap
+    }
+
+    /// Instructions that are left.
+    pub fn fuel(&self) -> u64 {
+        self.state.fuel
+    }
+
+    /// A new guest error, to answer a host call with.
+    pub fn error(&mut self, message: &str) -> Value {
+        self.state.new_error(crate::code::ErrorKind::Error, message).unwrap_or(Value::UNDEFINED)
+    }
+
+    /// Starts the next microtask. `Ok(false)`: there is none.
+    fn next_job(&mut self) -> Result<bool, Exit> {
+        let Some(&job) = self.state.jobs.front() else { return Ok(false) };
+        if let Some(window) = self.regs.first_chunk_mut::<256>() {
+            self.state.pc = 1;
+            match self.state.start_job(window, job) {
+                Err(Exit::Alloc(AllocError::Collect)) => {
+                    let point = Point(self.state.fuel);
+                    self.state.collect(&[], point).map_err(|over| Exit::Limit(Limit::Heap(over)))?;
+                    return Ok(true);
+                }
+                Ok(()) | Err(Exit::Enter) => {}
+                Err(exit) => {
+                    self.state.jobs.pop_front();
+                    return Err(exit);
+                }
+            }
+        }
+        self.state.jobs.pop_front();
+        Ok(true)
+    }
+
+    /// Nothing is runnable: the next host call, or the end.
+    fn idle(&mut self) -> Step {
+        if let Some(call) = self.state.waiting.pop_front() {
+            self.state.pending = Some(call.clone());
+            return Step::Suspended(call);
+        }
+        let value = self.root.unwrap_or(Value::UNDEFINED);
+        if !self.state.is_promise(value) {
+            return Step::Completed(value);
+        }
+        match self.state.outcome(value) {
+            Some(Ok(v)) => Step::Completed(v),
+            Some(Err(e)) => Step::Threw(e),
+            None => Step::Stuck,
+        }
+    }
+}
+
+fn stopped(exit: Exit, st: &mut State) -> Step {
+    match exit {
+        Exit::Throw(e) => {
+            st.frames.clear();
+            Step::Threw(e)
+        }
+        Exit::Limit(limit) => Step::Limit(limit),
+        Exit::Suspend => match st.pending.clone() {
+            Some(call) => Step::Suspended(call),
+            None => Step::Stuck,
+        },
+        Exit::Done(v) => Step::Completed(v),
+        Exit::Enter | Exit::Alloc(_) => Step::Stuck,
+    }
+}
+
+fn load_error(exit: Exit) -> LoadError {
+    match exit {
+        Exit::Alloc(error) => LoadError::Heap(error),
+        _ => LoadError::Heap(AllocError::Collect),
+    }
+}
+
+impl State {
+    /// Collects garbage: everything the machine holds is a root.
+    pub(crate) fn collect(&mut self, regs: &[Value], point: Point) -> Result<(), OverLimit> {
+        let State { heap, frames, constants, sites, templates, realm, helpers, jobs, waiting, pending, .. } = self;
+        let (job_promise, printed) = (self.job_promise, &self.printed);
+        let collected = heap.collect(point, |m: &mut Marker| {
+            m.values(regs);
+            m.values(constants);
+            m.values(templates);
+            m.values(helpers);
+            m.values(printed);
+            m.value(job_promise);
+            realm.mark(m);
+            for frame in frames.iter() {
+                m.value(frame.callee);
+                m.value(frame.new_target);
+            }
+            for site in sites.iter() {
+                m.key(site.key);
+            }
+            for job in jobs.iter() {
+                match *job {
+                    state::Job::Reaction { handler, promise, value, .. } => m.values(&[handler, promise, value]),
+                    state::Job::Thenable { promise, thenable, then } => m.values(&[promise, thenable, then]),
+                }
+            }
+            for call in waiting.iter().chain(pending.iter()) {
+                m.value(call.name);
+                m.values(&call.args);
+                m.value(call.promise.unwrap_or(Value::UNDEFINED));
+            }
+        })?;
+        // Shape ids may be used again, so caches that name a dead one must go.
+        if collected.shapes_freed > 0 {
+            for site in sites.iter_mut() {
+                *site = Site::new(site.key);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! The loaded programs, behind one table of functions. Immutable while a run lasts, so the loop borrows from it.
+
+use crate::code::{Function, Op, Program, WINDOW};
+use std::sync::Arc;
+
+/// All loaded code.
+#[derive(Clone, Debug)]
+pub(crate) struct Code {
+    programs: Vec<Arc<Program>>,
+    sources: Vec<Arc<str>>,
+    /// For each function: its program and its place there.
+    functions: Vec<(u32, u32)>,
+}
+
+impl Code {
+    pub(crate) fn new() -> Code {
+        Code { programs: Vec::new(), sources: Vec::new(), functions: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, program: Arc<Program>, source: &str) {
+        let number = self.programs.len() as u32;
+        self.functions.extend((0..program.functions.len() as u32).map(|i| (number, i)));
+        self.programs.push(program);
+        self.sources.push(Arc::from(source));
+    }
+
+    /// What the next program must be compiled on.
+    pub(crate) fn base(&self) -> crate::code::Base {
+        let mut base = crate::code::Base::ZERO;
+        for p in &self.programs {
+            base.functions += p.functions.len() as u32;
+            base.constants += p.constants.len() as u32;
+            base.sites += p.sites.len() as u32;
+            base.templates += p.templates.len() as u32;
+        }
+        base
+    }
+
+    #[inline]
+    pub(crate) fn function(&self, index: u32) -> &Function {
+        let (program, place) = self.functions[index as usize];
+        &self.programs[program as usize].functions[place as usize]
+    }
+
+    /// The window of a function: instructions from its start on, with room for any `u16`.
+    #[inline]
+    pub(crate) fn window(&self, index: u32) -> (&Function, &[Op; WINDOW]) {
+        let (program, place) = self.functions[index as usize];
+        let program = &*self.programs[program as usize];
+        let function = &program.functions[place as usize];
+        let start = function.start as usize;
+        match program.code.get(start..start + WINDOW).and_then(|w| w.first_chunk()) {
+            Some(window) => (function, window),
+            // Programs are padded by a window, so every start has one; this window only returns.
+            None => (function, &IDLE),
+        }
+    }
+
+    /// The line and column (in UTF-16 units) of a source offset, both from 1.
+    pub(crate) fn line_column(&self, function: u32, offset: u32) -> (u32, u32) {
+        let (program, _) = self.functions[function as usize];
+        let source = &self.sources[program as usize];
+        let before = source.get(..offset as usize).unwrap_or(source);
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        let line = before.bytes().filter(|&b| b == b'\n').count() as u32 + 1;
+        let column = before[line_start..].encode_utf16().count() as u32 + 1;
+        (line, column)
+    }
+
+    pub(crate) fn op(&self, function: u32, pc: u32) -> Op {
+        self.window(function).1[pc as usize & (WINDOW - 1)]
+    }
+}
+
+static IDLE: [Op; WINDOW] = [Op::RetUndef; WINDOW];

@@ -1,0 +1,164 @@
+// The helpers that instructions fall back to. Each is an ordinary function: a guest's `valueOf`, getter or iterator
+// called from here may throw, suspend or run out of budget like any other call. `%Name(…)` are the engine's own.
+(function () {
+  function toPrimitive(x, hint) {
+    if (!%IsObject(x)) return x;
+    const exotic = x[%Symbol("toPrimitive")];
+    if (exotic !== undefined && exotic !== null) {
+      if (!%IsCallable(exotic)) %ThrowTypeError("Symbol.toPrimitive is not a function");
+      const result = %Call(exotic, x, hint);
+      if (%IsObject(result)) %ThrowTypeError("Cannot convert object to primitive value");
+      return result;
+    }
+    if (hint === "string") {
+      const toString = x.toString;
+      if (%IsCallable(toString)) { const r = %Call(toString, x); if (!%IsObject(r)) return r; }
+      const valueOf = x.valueOf;
+      if (%IsCallable(valueOf)) { const r = %Call(valueOf, x); if (!%IsObject(r)) return r; }
+    } else {
+      const valueOf = x.valueOf;
+      if (%IsCallable(valueOf)) { const r = %Call(valueOf, x); if (!%IsObject(r)) return r; }
+      const toString = x.toString;
+      if (%IsCallable(toString)) { const r = %Call(toString, x); if (!%IsObject(r)) return r; }
+    }
+    %ThrowTypeError("Cannot convert object to primitive value");
+  }
+  function toNumeric(x) { const p = toPrimitive(x, "number"); return typeof p === "bigint" ? p : +p; }
+  function slowAdd(a, b) {
+    a = toPrimitive(a, "default");
+    b = toPrimitive(b, "default");
+    return a + b;
+  }
+  function slowArith(a, b, op) {
+    a = toNumeric(a);
+    b = toNumeric(b);
+    switch (op) {
+      case 0: return a - b;
+      case 1: return a * b;
+      case 2: return a / b;
+      case 3: return a % b;
+      case 4: return a ** b;
+      case 5: return a & b;
+      case 6: return a | b;
+      case 7: return a ^ b;
+      case 8: return a << b;
+      case 9: return a >> b;
+      case 10: return a >>> b;
+    }
+  }
+  function slowCompare(a, b, op) {
+    a = toPrimitive(a, "number");
+    b = toPrimitive(b, "number");
+    switch (op) {
+      case 0: return a < b;
+      case 1: return a <= b;
+      case 2: return a > b;
+      case 3: return a >= b;
+    }
+  }
+  function slowEqual(a, b) {
+    if (typeof a === "boolean") a = +a;
+    if (typeof b === "boolean") b = +b;
+    return toPrimitive(a, "default") == toPrimitive(b, "default");
+  }
+  function slowUnary(a, op) {
+    a = toPrimitive(a, "number");
+    switch (op) {
+      case 0: return -a;
+      case 1: return +a;
+      case 2: return ~a;
+      case 3: return ++a;
+      case 4: return --a;
+      case 5: return typeof a === "bigint" ? a : +a;
+    }
+  }
+  function slowToString(a) { return `${toPrimitive(a, "string")}`; }
+  function slowToKey(a) { const p = toPrimitive(a, "string"); return typeof p === "symbol" ? p : `${p}`; }
+  function slowInstanceOf(v, c) {
+    const handler = c[%Symbol("hasInstance")];
+    if (handler !== undefined && handler !== null) return !!%Call(handler, c, v);
+    if (!%IsCallable(c)) %ThrowTypeError("Right-hand side of 'instanceof' is not callable");
+    if (!%IsObject(v)) return false;
+    const p = c.prototype;
+    if (!%IsObject(p)) %ThrowTypeError("Function has non-object prototype in instanceof check");
+    return %HasPrototype(v, p);
+  }
+  function callGetter(f, receiver) { return %Call(f, receiver); }
+  function callSetter(f, receiver, v) { %Call(f, receiver, v); }
+  function slowGetElem(o, k) { return o[slowToKey(k)]; }
+  function slowSetElem(o, k, v) { o[slowToKey(k)] = v; }
+  function getIterator(iterable) {
+    const method = iterable[%Symbol("iterator")];
+    if (!%IsCallable(method)) %ThrowTypeError("object is not iterable");
+    const iterator = %Call(method, iterable);
+    if (!%IsObject(iterator)) %ThrowTypeError("Result of the Symbol.iterator method is not an object");
+    return [iterator, iterator.next];
+  }
+  function iteratorStep(iterator, next) {
+    const result = %Call(next, iterator);
+    if (!%IsObject(result)) %ThrowTypeError("Iterator result is not an object");
+    if (result.done) return %Done();
+    return result.value;
+  }
+  function iteratorClose(iterator) {
+    const method = iterator.return;
+    if (method === undefined || method === null) return;
+    if (!%IsObject(%Call(method, iterator))) %ThrowTypeError("Iterator result is not an object");
+  }
+  function iteratorAbort(iterator) {
+    try {
+      const method = iterator.return;
+      if (method !== undefined && method !== null) %Call(method, iterator);
+    } catch {}
+  }
+  function spreadInto(array, iterable) {
+    for (const v of iterable) %Append(array, v);
+  }
+  function copyProps(target, source, except) {
+    const keys = %OwnKeys(source);
+    outer: for (let i = 0; i < keys.length; i++) {
+      const key = keys[i];
+      if (except !== undefined) {
+        for (let j = 0; j < except.length; j++) if (except[j] === key) continue outer;
+      }
+      %Define(target, key, source[key]);
+    }
+    return target;
+  }
+  function delegateStep(iterator, next, mode, sent) {
+    if (mode === 0) return %Call(next, iterator, sent);
+    if (mode === 1) {
+      const method = iterator.throw;
+      if (method !== undefined && method !== null) return %Call(method, iterator, sent);
+      iteratorClose(iterator);
+      %ThrowTypeError("The iterator does not provide a 'throw' method");
+    }
+    const method = iterator.return;
+    if (method === undefined || method === null) return undefined;
+    return %Call(method, iterator, sent);
+  }
+  function getAsyncIterator(iterable) {
+    const method = iterable[%Symbol("asyncIterator")];
+    if (method !== undefined && method !== null) {
+      const iterator = %Call(method, iterable);
+      if (!%IsObject(iterator)) %ThrowTypeError("Result of the Symbol.asyncIterator method is not an object");
+      return [iterator, iterator.next];
+    }
+    const pair = getIterator(iterable);
+    const inner = pair[0], step = pair[1];
+    const settle = async (r) => { if (!%IsObject(r)) %ThrowTypeError("Iterator result is not an object"); return { value: await r.value, done: !!r.done }; };
+    const wrapped = {
+      async next(v) { return settle(%Call(step, inner, v)); },
+      async return(v) { const m = inner.return; if (m === undefined || m === null) return { value: v, done: true }; return settle(%Call(m, inner, v)); },
+    };
+    return [wrapped, wrapped.next];
+  }
+  function runExecutor(executor, resolve, reject) {
+    try { executor(resolve, reject); } catch (e) { reject(e); }
+    return this;
+  }
+  function resolveThenable(promise, thenable) {}
+  return [slowAdd, slowArith, slowCompare, slowEqual, slowUnary, slowToString, slowToKey, slowInstanceOf, callGetter,
+    callSetter, slowGetElem, slowSetElem, getIterator, iteratorStep, iteratorClose, iteratorAbort, spreadInto,
+    copyProps, delegateStep, getAsyncIterator, resolveThenable, runExecutor];
+})();

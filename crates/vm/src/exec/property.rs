@@ -1,0 +1,385 @@
+//! Reading and writing properties, with the caches of property sites.
+
+use super::Window;
+use super::frame::FrameFlags;
+use super::helper::Helper;
+use super::state::{Exit, Res, Site, State};
+use crate::code::ErrorKind;
+use crate::heap::{Attrs, Class, Defined, Deleted, Descriptor, Found, Key, NO_SLOT, ObjId, Own, atoms};
+use crate::value::{Unpacked, Value};
+
+/// `a.key` where the site's own cache has missed.
+#[inline(never)]
+pub(crate) fn get_prop(st: &mut State, w: &mut Window, d: u8, receiver: Value, site: u32) -> Res {
+    let key = st.sites[site as usize].key;
+    if let Some(obj) = receiver.as_object() {
+        let shape = st.heap.shape(obj);
+        let s = st.sites[site as usize];
+        if s.shape == shape
+            && let Some(holder) = s.holder
+            && s.epoch == st.heap.prototype_epoch()
+        {
+            return Ok(st.heap.slot(holder, s.slot));
+        }
+        fill_get(st, obj, site);
+    }
+    get(st, w, d, receiver, key)
+}
+
+/// Remembers where a property was found, if that will hold for every object of the shape.
+fn fill_get(st: &mut State, obj: ObjId, site: u32) {
+    let key = st.sites[site as usize].key;
+    if key.as_index().is_some() {
+        return;
+    }
+    let shape = st.heap.shape(obj);
+    // Classes with properties of their own making (array and string lengths) are looked at before shapes.
+    let own_special = st.heap.class(obj) != Class::Object && matches!(st.heap.get_own(obj, key), Own::Data { slot: NO_SLOT, .. } | Own::Exotic);
+    if own_special {
+        return;
+    }
+    match st.heap.lookup_shared(shape, key) {
+        Some(Some((slot, attrs))) if !attrs.has(Attrs::ACCESSOR) => {
+            st.sites[site as usize] = Site { key, shape, next: shape, slot, holder: None, epoch: 0 };
+        }
+        Some(None) => {
+            let Some(holder) = st.heap.shape_prototype(shape) else { return };
+            let mut at = holder;
+            loop {
+                match st.heap.get_own(at, key) {
+                    Own::Data { slot, .. } if slot != NO_SLOT => {
+                        let epoch = st.heap.prototype_epoch();
+                        st.sites[site as usize] = Site { key, shape, next: shape, slot, holder: Some(at), epoch };
+                        return;
+                    }
+                    Own::Absent => match st.heap.prototype(at) {
+                        Some(next) => at = next,
+                        None => return,
+                    },
+                    Own::Data { .. } | Own::Accessor { .. } | Own::Exotic => return,
+                }
+            }
+        }
+        Some(Some(_)) | None => {}
+    }
+}
+
+/// `receiver[key]` in full.
+pub(crate) fn get(st: &mut State, w: &mut Window, d: u8, receiver: Value, key: Key) -> Res {
+    let start = match receiver.unpack() {
+        Unpacked::Object(obj) => obj,
+        Unpacked::String(s) => {
+            if key == Key::atom(atoms::LENGTH) {
+                return Ok(Value::uint(st.heap.string_length(s)));
+            }
+            if let Some(index) = key.as_index()
+                && index < st.heap.string_length(s)
+            {
+                st.heap.flatten(s)?;
+                let unit = st.heap.str(s).get(index as usize).unwrap_or(0);
+                return Ok(Value::string(st.heap.unit_string(unit)?));
+            }
+            st.realm.string_prototype
+        }
+        Unpacked::Int(_) | Unpacked::Double(_) => st.realm.number_prototype,
+        Unpacked::Bool(_) => st.realm.boolean_prototype,
+        Unpacked::Symbol(_) => st.realm.symbol_prototype,
+        Unpacked::BigInt(_) => st.realm.bigint_prototype,
+        Unpacked::Undefined | Unpacked::Null | Unpacked::Hole | Unpacked::Internal(_) => {
+            let name = st.key_text(key);
+            let what = if receiver.is_null() { "null" } else { "undefined" };
+            return Err(st.type_error(&format!("Cannot read properties of {what} (reading '{name}')")));
+        }
+    };
+    match st.heap.get(start, key) {
+        Found::Absent => Ok(Value::UNDEFINED),
+        Found::Data(value) => Ok(value),
+        Found::Getter(getter) if getter.is_undefined() => Ok(Value::UNDEFINED),
+        Found::Getter(getter) => st.call_above(w, getter, receiver, &[], d, FrameFlags::NONE),
+        Found::Exotic(_) => Err(st.type_error("exotic objects are not supported here yet")),
+    }
+}
+
+/// `a[b]` beyond dense arrays.
+#[inline(never)]
+pub(crate) fn get_elem(st: &mut State, w: &mut Window, d: u8, receiver: Value, key: Value) -> Res {
+    if receiver.is_nullish() {
+        let what = if receiver.is_null() { "null" } else { "undefined" };
+        return Err(st.type_error(&format!("Cannot read properties of {what}")));
+    }
+    if key.is_object() {
+        return Err(st.enter_helper(w, Helper::GetElem, &[receiver, key], d, FrameFlags::NONE));
+    }
+    let key = st.to_key(key)?;
+    get(st, w, d, receiver, key)
+}
+
+/// `a.key = b` where the site's own cache has missed.
+#[inline(never)]
+pub(crate) fn set_prop(st: &mut State, w: &mut Window, receiver: Value, site: u32, value: Value) -> Result<(), Exit> {
+    let s = st.sites[site as usize];
+    let Some(obj) = receiver.as_object() else { return set(st, w, receiver, s.key, value) };
+    let shape = st.heap.shape(obj);
+    if s.shape == shape && s.next != shape && s.epoch == st.heap.prototype_epoch() {
+        if st.heap.add_slot_if_shape(obj, shape, s.next, s.slot, value) {
+            return Ok(());
+        }
+    } else if s.key.as_index().is_none() && st.heap.class(obj) == Class::Object {
+        match st.heap.lookup_shared(shape, s.key) {
+            Some(Some((slot, attrs))) if attrs.has(Attrs::WRITABLE) && !attrs.has(Attrs::ACCESSOR) => {
+                st.sites[site as usize] = Site { key: s.key, shape, next: shape, slot, holder: None, epoch: 0 };
+            }
+            Some(None) if st.heap.is_extensible(obj) && chain_lets_add(st, shape, s.key) => {
+                if let Some(next) = st.heap.transition(shape, s.key, Attrs::ALL)? {
+                    let slot = st.heap.slot_count(shape);
+                    let epoch = st.heap.prototype_epoch();
+                    st.sites[site as usize] = Site { key: s.key, shape, next, slot, holder: None, epoch };
+                }
+            }
+            Some(_) | None => {}
+        }
+    }
+    set(st, w, receiver, s.key, value)
+}
+
+/// Whether no prototype has the key, so that assignment adds a property.
+fn chain_lets_add(st: &State, shape: crate::heap::ShapeId, key: Key) -> bool {
+    match st.heap.shape_prototype(shape) {
+        None => true,
+        Some(prototype) => st.heap.get(prototype, key) == Found::Absent,
+    }
+}
+
+/// `receiver[key] = value` in full, in strict mode.
+pub(crate) fn set(st: &mut State, w: &mut Window, receiver: Value, key: Key, value: Value) -> Result<(), Exit> {
+    if receiver.is_nullish() {
+        let name = st.key_text(key);
+        let what = if receiver.is_null() { "null" } else { "undefined" };
+        return Err(st.type_error(&format!("Cannot set properties of {what} (setting '{name}')")));
+    }
+    let mut at = receiver.as_object().or_else(|| st.prototype_of_primitive(receiver));
+    while let Some(obj) = at {
+        match st.heap.get_own(obj, key) {
+            Own::Data { attrs, slot, .. } => {
+                if !attrs.has(Attrs::WRITABLE) {
+                    let name = st.key_text(key);
+                    return Err(st.type_error(&format!("Cannot assign to read only property '{name}' of object")));
+                }
+                if Some(obj) == receiver.as_object() {
+                    if slot != NO_SLOT {
+                        st.heap.set_slot(obj, slot, value);
+                        return Ok(());
+                    }
+                    return define_value(st, obj, key, Descriptor::value(value));
+                }
+                break;
+            }
+            Own::Accessor { set, .. } => {
+                if set.is_undefined() {
+                    let name = st.key_text(key);
+                    return Err(st.type_error(&format!("Cannot set property {name} of object which has only a getter")));
+                }
+                return st.call_above(w, set, receiver, &[value], 0, FrameFlags::DISCARD).map(|_| ());
+            }
+            Own::Exotic => return Err(st.type_error("exotic objects are not supported here yet")),
+            Own::Absent => at = st.heap.prototype(obj),
+        }
+    }
+    let Some(obj) = receiver.as_object() else {
+        let name = st.key_text(key);
+        return Err(st.type_error(&format!("Cannot create property '{name}' on a primitive value")));
+    };
+    if st.heap.get_own(obj, key) == Own::Absent {
+        if let Some(array) = receiver.as_array()
+            && key.as_index() == Some(st.heap.array_length(array))
+            && st.heap.is_extensible(obj)
+            && st.heap.array_push(array, value)?
+        {
+            return Ok(());
+        }
+        return define_value(st, obj, key, Descriptor::data(value, Attrs::ALL));
+    }
+    define_value(st, obj, key, Descriptor::value(value))
+}
+
+fn define_value(st: &mut State, obj: ObjId, key: Key, desc: Descriptor) -> Result<(), Exit> {
+    match st.heap.define_own(obj, key, &desc)? {
+        Defined::Yes => Ok(()),
+        Defined::No => {
+            let name = st.key_text(key);
+            Err(st.type_error(&format!("Cannot add property {name}, object is not extensible")))
+        }
+        Defined::InvalidLength => Err(st.throw(ErrorKind::Range, "Invalid array length")),
+        Defined::Exotic => Err(st.throw(ErrorKind::Range, "Invalid array length")),
+    }
+}
+
+/// `a[b] = c` beyond dense arrays.
+#[inline(never)]
+pub(crate) fn set_elem(st: &mut State, w: &mut Window, receiver: Value, key: Value, value: Value) -> Result<(), Exit> {
+    if key.is_object() && !receiver.is_nullish() {
+        return Err(st.enter_helper(w, Helper::SetElem, &[receiver, key, value], 0, FrameFlags::DISCARD));
+    }
+    let key = st.to_key(key)?;
+    set(st, w, receiver, key, value)
+}
+
+/// A literal's own property.
+#[inline(never)]
+pub(crate) fn init_prop(st: &mut State, obj: ObjId, site: u32, value: Value) -> Result<(), Exit> {
+    let s = st.sites[site as usize];
+    let shape = st.heap.shape(obj);
+    if s.key.as_index().is_none()
+        && st.heap.class(obj) == Class::Object
+        && st.heap.lookup_shared(shape, s.key) == Some(None)
+        && let Some(next) = st.heap.transition(shape, s.key, Attrs::ALL)?
+    {
+        let slot = st.heap.slot_count(shape);
+        st.sites[site as usize] = Site { key: s.key, shape, next, slot, holder: None, epoch: 0 };
+    }
+    define_value(st, obj, s.key, Descriptor::data(value, Attrs::ALL))
+}
+
+pub(crate) fn init_elem(st: &mut State, obj: ObjId, key: Value, value: Value) -> Result<(), Exit> {
+    let key = st.to_key(key)?;
+    define_value(st, obj, key, Descriptor::data(value, Attrs::ALL))
+}
+
+#[inline(never)]
+pub(crate) fn delete(st: &mut State, receiver: Value, key: Value) -> Res {
+    if receiver.is_nullish() {
+        return Err(st.type_error("Cannot convert undefined or null to object"));
+    }
+    let key = st.to_key(key)?;
+    let Some(obj) = receiver.as_object() else { return Ok(Value::TRUE) };
+    match st.heap.delete_own(obj, key)? {
+        Deleted::Yes => Ok(Value::TRUE),
+        Deleted::No => {
+            let name = st.key_text(key);
+            Err(st.type_error(&format!("Cannot delete property '{name}' of object")))
+        }
+        Deleted::Exotic => Err(st.type_error("exotic objects are not supported here yet")),
+    }
+}
+
+#[inline(never)]
+pub(crate) fn has(st: &mut State, key: Value, object: Value) -> Res {
+    let Some(obj) = object.as_object() else {
+        return Err(st.type_error("Cannot use 'in' operator to search in a primitive value"));
+    };
+    let key = st.to_key(key)?;
+    Ok(Value::bool(st.heap.get(obj, key) != Found::Absent))
+}
+
+/// A global variable through its site.
+#[inline(never)]
+pub(crate) fn get_global(st: &mut State, w: &mut Window, d: u8, site: u32, missing: Missing) -> Res {
+    let global = st.realm.global;
+    let key = st.sites[site as usize].key;
+    match st.heap.get(global, key) {
+        Found::Absent if missing == Missing::Undefined => Ok(Value::UNDEFINED),
+        Found::Absent => {
+            let name = st.key_text(key);
+            Err(st.throw(ErrorKind::Reference, &format!("{name} is not defined")))
+        }
+        _ => get_prop(st, w, d, Value::object(global), site),
+    }
+}
+
+/// What reading an unknown global does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Throws,
+    Undefined,
+}
+
+#[inline(never)]
+pub(crate) fn set_global(st: &mut State, w: &mut Window, site: u32, value: Value) -> Result<(), Exit> {
+    let global = st.realm.global;
+    let key = st.sites[site as usize].key;
+    if st.heap.get(global, key) == Found::Absent {
+        let name = st.key_text(key);
+        return Err(st.throw(ErrorKind::Reference, &format!("{name} is not defined")));
+    }
+    set_prop(st, w, Value::object(global), site, value)
+}
+
+/// A private member: data, a method, or an accessor.
+#[inline(never)]
+pub(crate) fn get_private(st: &mut State, w: &mut Window, d: u8, receiver: Value, name: Value) -> Res {
+    match private(st, receiver, name) {
+        Own::Data { value, .. } => Ok(value),
+        Own::Accessor { get, .. } if !get.is_undefined() => st.call_above(w, get, receiver, &[], d, FrameFlags::NONE),
+        Own::Accessor { .. } => Err(st.type_error("private member was defined without a getter")),
+        Own::Absent | Own::Exotic => {
+            Err(st.type_error("Cannot read private member from an object whose class did not declare it"))
+        }
+    }
+}
+
+#[inline(never)]
+pub(crate) fn set_private(st: &mut State, w: &mut Window, receiver: Value, name: Value, value: Value) -> Result<(), Exit> {
+    match (private(st, receiver, name), receiver.as_object()) {
+        (Own::Data { slot, attrs, .. }, Some(obj)) if attrs.has(Attrs::WRITABLE) && slot != NO_SLOT => {
+            st.heap.set_slot(obj, slot, value);
+            Ok(())
+        }
+        (Own::Data { .. }, _) => Err(st.type_error("Private method is not writable")),
+        (Own::Accessor { set, .. }, _) if !set.is_undefined() => {
+            st.call_above(w, set, receiver, &[value], 0, FrameFlags::DISCARD).map(|_| ())
+        }
+        (Own::Accessor { .. }, _) => Err(st.type_error("private member was defined without a setter")),
+        (Own::Absent | Own::Exotic, _) => {
+            Err(st.type_error("Cannot write private member to an object whose class did not declare it"))
+        }
+    }
+}
+
+pub(crate) fn private(st: &State, receiver: Value, name: Value) -> Own {
+    match (receiver.as_object(), name.as_symbol()) {
+        (Some(obj), Some(symbol)) => st.heap.get_own(obj, Key::symbol(symbol)),
+        _ => Own::Absent,
+    }
+}
+
+impl State {
+    /// ToPropertyKey of anything but an object.
+    pub(crate) fn to_key(&mut self, v: Value) -> Result<Key, Exit> {
+        if let Some(i) = v.as_int()
+            && let Ok(i) = u32::try_from(i)
+            && let Some(key) = Key::index(i)
+        {
+            return Ok(key);
+        }
+        if let Some(key) = self.heap.key_of_value(v)? {
+            return Ok(key);
+        }
+        let s = self.primitive_to_string(v)?;
+        Ok(self.heap.key_of_string(s)?)
+    }
+
+    /// A key for messages.
+    pub(crate) fn key_text(&mut self, key: Key) -> String {
+        match self.heap.key_to_value(key).ok().and_then(Value::as_string) {
+            Some(s) => self.string_text(s),
+            None => "Symbol()".to_owned(),
+        }
+    }
+
+    pub(crate) fn string_text(&mut self, s: crate::heap::StrId) -> String {
+        let mut out = String::new();
+        self.heap.each_part(s, |part| out.push_str(&part.to_string_lossy()));
+        out
+    }
+
+    pub(crate) fn prototype_of_primitive(&self, v: Value) -> Option<ObjId> {
+        match v.unpack() {
+            Unpacked::String(_) => Some(self.realm.string_prototype),
+            Unpacked::Int(_) | Unpacked::Double(_) => Some(self.realm.number_prototype),
+            Unpacked::Bool(_) => Some(self.realm.boolean_prototype),
+            Unpacked::Symbol(_) => Some(self.realm.symbol_prototype),
+            Unpacked::BigInt(_) => Some(self.realm.bigint_prototype),
+            Unpacked::Undefined | Unpacked::Null | Unpacked::Hole | Unpacked::Internal(_) | Unpacked::Object(_) => None,
+        }
+    }
+}
