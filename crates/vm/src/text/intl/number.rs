@@ -402,5 +402,6 @@ fn currency(code: &str) -> Option<Vec<&'static str>> {
 
 /// The fields of the line that starts with `key`.
 fn row(table: &'static str, key: &str) -> Option<Vec<&'static str>> {
-    table.lines().map(|line| line.split('\t').collect::<Vec<_>>()).find(|fields| fields.first() == Some(&key))
+    let has_key = |line: &&str| line.strip_prefix(key).is_some_and(|rest| rest.starts_with('\t'));
+    table.lines().find(has_key).map(|line| line.split('\t').collect())
 }

@@ -36,9 +36,9 @@ pub enum Event {
     ArrayEnd,
     /// A string.
     String(StringToken),
-    /// A number; integers that fit come as [`Event::Integer`].
+    /// A number that is no [`Event::Integer`].
     Number(f64),
-    /// A number without fraction and exponent that fits, and not -0.
+    /// A number without fraction and exponent whose magnitude fits, and not -0.
     Integer(i32),
     /// `true`
     True,
@@ -220,21 +220,21 @@ impl<'a, U: Unit> Reader<'a, U> {
         let start = self.at;
         let mut spelling = Spelling::Plain;
         loop {
-            let Some(&unit) = self.source.get(self.at) else {
-                return self.fail(JsonProblem::UnterminatedString);
-            };
-            match unit.into() {
-                0x22 => {
+            let rest = self.source.get(self.at..).unwrap_or_default();
+            let stop = rest.iter().position(|&unit| is_special(unit.into()));
+            self.at += stop.unwrap_or(rest.len());
+            match self.peek() {
+                Some(b'"') => {
                     let token = StringToken { start, end: self.at, spelling };
                     self.at += 1;
                     return Ok(token);
                 }
-                0x5C => {
+                Some(b'\\') => {
                     spelling = Spelling::Escaped;
                     self.escape()?;
                 }
-                0..0x20 => return self.fail(JsonProblem::ControlCharacter),
-                _ => self.at += 1,
+                Some(_) => return self.fail(JsonProblem::ControlCharacter),
+                None => return self.fail(JsonProblem::UnterminatedString),
             }
         }
     }
@@ -263,6 +263,7 @@ impl<'a, U: Unit> Reader<'a, U> {
         let start = self.at;
         let negative = self.peek() == Some(b'-');
         self.at += usize::from(negative);
+        let mut value = Small { mantissa: 0, digits: 0 };
         match self.peek() {
             Some(b'0') => {
                 self.at += 1;
@@ -270,47 +271,47 @@ impl<'a, U: Unit> Reader<'a, U> {
                     return self.fail(JsonProblem::Unexpected);
                 }
             }
-            Some(b'1'..=b'9') => self.digits(),
+            Some(b'1'..=b'9') => self.digits(&mut value),
             Some(_) | None => return self.fail(JsonProblem::NoNumberAfterMinus),
         }
-        let mut is_integer = true;
+        let whole = value.digits;
+        let mut is_small = true;
         if self.peek() == Some(b'.') {
-            is_integer = false;
             self.at += 1;
-            self.some_digits(JsonProblem::UnterminatedFraction)?;
+            self.some_digits(&mut value, JsonProblem::UnterminatedFraction)?;
         }
+        let places = value.digits - whole;
         if matches!(self.peek(), Some(b'e' | b'E')) {
-            is_integer = false;
+            is_small = false;
             self.at += 1;
             if matches!(self.peek(), Some(b'+' | b'-')) {
                 self.at += 1;
             }
-            self.some_digits(JsonProblem::MissingExponent)?;
+            self.some_digits(&mut Small { mantissa: 0, digits: 0 }, JsonProblem::MissingExponent)?;
+        }
+        if is_small && value.digits <= 15 {
+            return Ok(value.event(negative, places));
         }
         let text = self.source.get(start..self.at).unwrap_or_default();
-        if is_integer && text.len() <= 10 {
-            let digits = text.get(usize::from(negative)..).unwrap_or_default();
-            let magnitude =
-                digits.iter().fold(0i64, |value, &unit| value * 10 + (i64::from(unit.into()) - 0x30));
-            let value = if negative { -magnitude } else { magnitude };
-            if let Ok(value) = i32::try_from(value)
-                && (value != 0 || !negative)
-            {
-                return Ok(Event::Integer(value));
-            }
-        }
         Ok(Event::Number(super::super::number::read::string_to_number(U::text(text))))
     }
 
-    fn digits(&mut self) {
-        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+    fn digits(&mut self, value: &mut Small) {
+        let rest = self.source.get(self.at..).unwrap_or_default();
+        for &unit in rest {
+            let digit = unit.into().wrapping_sub(0x30);
+            if digit > 9 {
+                return;
+            }
+            value.mantissa = value.mantissa.wrapping_mul(10).wrapping_add(u64::from(digit));
+            value.digits += 1;
             self.at += 1;
         }
     }
 
-    fn some_digits(&mut self, otherwise: JsonProblem) -> Result<(), JsonError> {
+    fn some_digits(&mut self, value: &mut Small, otherwise: JsonProblem) -> Result<(), JsonError> {
         let start = self.at;
-        self.digits();
+        self.digits(value);
         if self.at == start { self.fail(otherwise) } else { Ok(()) }
     }
 
@@ -329,6 +330,34 @@ impl<'a, U: Unit> Reader<'a, U> {
 
     fn fail<T>(&self, problem: JsonProblem) -> Result<T, JsonError> {
         Err(JsonError { problem, position: self.at })
+    }
+}
+
+/// Whether a unit ends a run of plain units in a string.
+fn is_special(unit: u32) -> bool {
+    unit < 0x20 || unit == 0x22 || unit == 0x5C
+}
+
+/// Digits that are gathered on the way; they wrap when there are more than nineteen, and then nobody looks at them.
+struct Small {
+    mantissa: u64,
+    digits: usize,
+}
+
+impl Small {
+    /// The number with its last `places` digits after the point, for at most fifteen digits.
+    fn event(&self, negative: bool, places: usize) -> Event {
+        const POWERS: [f64; 16] =
+            [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+        if places == 0
+            && let Ok(value) = i32::try_from(self.mantissa)
+            && (value != 0 || !negative)
+        {
+            return Event::Integer(if negative { -value } else { value });
+        }
+        // Both are exact as doubles, so one division rounds correctly.
+        let value = self.mantissa as f64 / POWERS[places.min(15)];
+        Event::Number(if negative { -value } else { value })
     }
 }
 
