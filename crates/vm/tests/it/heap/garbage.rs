@@ -1,8 +1,9 @@
 //! Collection and limits: nothing in use dies, nothing unused stays, nothing grows past the limit.
 
 use super::Rig;
+use num_bigint::BigInt;
 use outrigger_vm::heap::{
-    AllocError, Attrs, Class, Cursor, Flags, Found, Heap, Limits, OverLimit, Pace, Point,
+    AllocError, Attrs, Class, Cursor, Flags, Found, Heap, Limits, OverLimit, Own, Pace, Point,
 };
 use outrigger_vm::value::{Internal, Value};
 
@@ -11,40 +12,67 @@ const MIB: usize = 1 << 20;
 #[test]
 fn everything_reachable_from_one_root_survives_and_the_rest_goes() {
     let mut rig = Rig::new(Pace::Torture);
-    let next = rig.name("next");
+    let (next, pair) = (rig.name("next"), rig.name("pair"));
     let holder = rig.object();
     let baseline = rig.heap.records();
-    for round in 0..50 {
+    for round in 0..20 {
         // One of each kind hangs from the holder; the last round's become garbage.
-        let made = rig.run(|heap| {
+        rig.run(|heap| {
             let shape = heap.root_shape(None)?;
             let text = heap.new_string("a text that does not fit inside its record")?;
             let more = heap.concat(text, text)?;
             let cell = heap.new_cell(Value::string(more))?;
+            let home = heap.new_object_with_cell(shape, Class::Number, Value::int(round))?;
             let captures = [Value::internal(Internal::Cell(cell)), Value::int(round)];
-            let function = heap.new_closure(shape, Flags::NONE, 3, &captures, Value::UNDEFINED)?;
+            let function = heap.new_closure(shape, Flags::NONE, 3, &captures, Value::object(home))?;
             let array = heap.new_array(shape, &[Value::object(function), Value::HOLE])?;
             let promise =
                 heap.new_object_with_slots(shape, Class::Promise, Flags::NONE, &[Value::array(array)])?;
             let map = heap.new_map(shape, Class::Map)?;
-            let Some(table) = heap.map_of(map) else { return Ok(Value::NULL) };
+            let Some(table) = heap.map_of(map) else { return Ok(()) };
             heap.map_set(table, Value::object(promise), Value::object(promise))?;
+            let big = heap.new_bigint(BigInt::from(round))?;
+            let setter = heap.new_object_with_cell(shape, Class::BigInt, Value::bigint(big))?;
             heap.add_property(holder, next, Attrs::ALL, Value::object(map))?;
-            Ok(Value::object(map))
+            heap.add_accessor(holder, pair, Attrs::ALL, Value::object(map), Value::object(setter))
         });
-        assert!(made.is_object());
-        let Found::Data(map) = rig.heap.get(holder, next) else { panic!("no map") };
-        let table = map.as_object().and_then(|obj| rig.heap.map_of(obj)).expect("a map");
-        let (promise, _, _) = rig.heap.map_next(table, Cursor::START).expect("one entry");
-        let slots = promise.as_object().and_then(|obj| rig.heap.slots_of(obj)).expect("a promise");
-        let array = rig.heap.slots(slots)[0].as_array().expect("an array");
-        let function = rig.heap.array_get(array, 0).and_then(Value::as_object).expect("a function");
-        let closure = rig.heap.closure_of(function).expect("a closure");
-        assert_eq!(rig.heap.capture(closure, 1), Value::int(round));
-        let cell = rig.heap.capture(closure, 0).as_cell().expect("a cell");
-        let text = rig.heap.cell(cell).as_string().expect("a text");
-        assert_eq!(rig.heap.string_length(text), 84);
+        // What was freed by mistake is overwritten by these, all of them garbage.
+        rig.collect().expect("within limits");
+        for _ in 0..20 {
+            rig.run(|heap| {
+                let shape = heap.root_shape(None)?;
+                let text = heap.new_string("another text that has exactly this length.")?;
+                let cell = heap.new_cell(Value::string(text))?;
+                let captures = [Value::internal(Internal::Cell(cell)); 2];
+                heap.new_closure(shape, Flags::NONE, 9, &captures, Value::UNDEFINED)?;
+                heap.new_array(shape, &[Value::NULL, Value::NULL])?;
+                heap.new_object_with_slots(shape, Class::Promise, Flags::NONE, &[Value::NULL])?;
+                heap.new_bigint(BigInt::from(-1))?;
+                heap.new_map(shape, Class::Map)
+            });
+        }
+        rig.collect().expect("within limits");
+        let heap = &rig.heap;
+        let Found::Data(map) = heap.get(holder, next) else { panic!("no map") };
+        let table = map.as_object().and_then(|obj| heap.map_of(obj)).expect("a map");
+        let (promise, _, _) = heap.map_next(table, Cursor::START).expect("one entry");
+        let slots = promise.as_object().and_then(|obj| heap.slots_of(obj)).expect("a promise");
+        let array = heap.slots(slots)[0].as_array().expect("an array");
+        let function = heap.array_get(array, 0).and_then(Value::as_object).expect("a function");
+        let closure = heap.closure_of(function).expect("a closure");
+        assert_eq!((heap.closure_code(closure), heap.capture(closure, 1)), (3, Value::int(round)));
+        let cell = heap.capture(closure, 0).as_cell().expect("a cell");
+        let text = heap.cell(cell).as_string().expect("a text");
+        assert_eq!(heap.string_length(text), 84);
+        let inside =
+            |value: Value| value.as_object().and_then(|obj| heap.cell_of(obj)).map(|cell| heap.cell(cell));
+        assert_eq!(inside(heap.home_object(closure)), Some(Value::int(round)));
+        let Own::Accessor { get, set, .. } = heap.get_own(holder, pair) else { panic!("no accessor") };
+        assert_eq!(get, map);
+        let big = inside(set).and_then(Value::as_bigint).expect("a bigint");
+        assert_eq!(heap.bigint(big), &BigInt::from(round));
     }
+    rig.run(|heap| heap.delete_own(holder, pair));
     rig.run(|heap| heap.delete_own(holder, next));
     rig.collect().expect("within limits");
     assert_eq!(rig.heap.records(), baseline);

@@ -412,3 +412,95 @@ fn an_assignment_asks_the_whole_chain_before_it_adds() {
     let other = rig.name("other");
     assert_eq!(rig.run(|heap| heap.assign(child, other, Value::int(3))), Assigned::Refused);
 }
+
+#[test]
+fn an_object_can_go_back_to_a_shape_that_nobody_else_has() {
+    let mut rig = Rig::new(Pace::Adaptive);
+    let [x, y, z] = ["x", "y", "z"].map(|name| rig.name(name));
+    let obj = rig.object();
+    rig.run(|heap| heap.add_property(obj, x, Attrs::ALL, Value::int(1)));
+    rig.run(|heap| heap.add_property(obj, y, Attrs::ALL, Value::int(2)));
+    rig.collect().expect("within limits");
+    // Would take the ids of shapes that were freed by mistake.
+    let other = rig.object();
+    rig.run(|heap| heap.add_property(other, z, Attrs::ALL, Value::int(3)));
+    rig.run(|heap| heap.delete_own(obj, y));
+    let mut keys = Vec::new();
+    assert!(rig.heap.own_keys(obj, &mut keys));
+    assert_eq!(keys, [x]);
+    assert_eq!(rig.heap.get(obj, x), Found::Data(Value::int(1)));
+}
+
+#[test]
+fn shapes_are_shared_up_to_128_properties_and_one_more_makes_a_dictionary() {
+    let mut rig = Rig::new(Pace::Adaptive);
+    let obj = rig.object();
+    for n in 0..128 {
+        let key = rig.name(&format!("k{n}"));
+        rig.run(|heap| heap.add_property(obj, key, Attrs::ALL, Value::int(n)));
+    }
+    assert!(!rig.heap.is_dictionary(rig.heap.shape(obj)));
+    let key = rig.name("one more");
+    rig.run(|heap| heap.add_property(obj, key, Attrs::ALL, Value::NULL));
+    assert!(rig.heap.is_dictionary(rig.heap.shape(obj)));
+    assert_eq!(rig.heap.lookup_shared(rig.heap.shape(obj), key), None, "nobody may cache it");
+    assert_eq!(rig.heap.get(obj, key), Found::Data(Value::NULL));
+}
+
+#[test]
+fn a_shape_has_1024_children_and_one_more_object_makes_a_dictionary() {
+    let mut rig = Rig::new(Pace::Adaptive);
+    for n in 0..=1024 {
+        let key = rig.name(&format!("k{n}"));
+        let obj = rig.object();
+        rig.run(|heap| heap.add_property(obj, key, Attrs::ALL, Value::int(n)));
+        assert_eq!(rig.heap.is_dictionary(rig.heap.shape(obj)), n == 1024);
+        assert_eq!(rig.heap.get(obj, key), Found::Data(Value::int(n)));
+    }
+}
+
+#[test]
+fn an_object_used_as_a_queue_stays_small() {
+    let mut rig = Rig::new(Pace::Adaptive);
+    let obj = rig.object();
+    let before = rig.heap.bytes();
+    for n in 0..20_000u32 {
+        let key = Key::index(n).expect("small");
+        rig.run(|heap| heap.add_property(obj, key, Attrs::ALL, Value::NULL));
+        if let Some(old) = n.checked_sub(10).and_then(Key::index) {
+            assert_eq!(rig.run(|heap| heap.delete_own(obj, old)), Deleted::Yes);
+        }
+    }
+    rig.collect().expect("within limits");
+    assert!(rig.heap.bytes() < before + 4000, "{}", rig.heap.bytes() - before);
+    let mut keys = Vec::new();
+    assert!(rig.heap.own_keys(obj, &mut keys));
+    assert_eq!(keys, (19_990..20_000).filter_map(Key::index).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_cached_addition_to_a_prototype_is_refused_so_that_method_caches_learn_of_it() {
+    let mut rig = Rig::new(Pace::Adaptive);
+    let x = rig.name("x");
+    let (plain, proto, child) = (rig.object(), rig.object(), rig.object());
+    let from = rig.heap.shape(plain);
+    let to = rig.run(|heap| heap.transition(from, x, Attrs::ALL)).expect("a shared shape");
+    assert!(rig.run(|heap| heap.set_prototype(child, Some(proto))));
+    assert!(rig.heap.add_slot_if_shape(plain, from, to, 0, Value::int(1)));
+    assert!(!rig.heap.add_slot_if_shape(proto, from, to, 0, Value::int(1)));
+    assert_eq!(rig.heap.get(plain, x), Found::Data(Value::int(1)));
+    assert_eq!(rig.heap.get(child, x), Found::Absent);
+}
+
+#[test]
+fn redefining_a_fixed_value_uses_same_value() {
+    let mut rig = Rig::new(Pace::Adaptive);
+    let obj = rig.object();
+    let (nan, zero) = (rig.name("nan"), rig.name("zero"));
+    rig.run(|heap| heap.add_property(obj, nan, Attrs::NONE, Value::NAN));
+    rig.run(|heap| heap.add_property(obj, zero, Attrs::NONE, Value::ZERO));
+    let mut define = |key, value| rig.run(|heap| heap.define_own(obj, key, &Descriptor::value(value)));
+    assert_eq!(define(nan, Value::NAN), Defined::Yes);
+    assert_eq!(define(zero, Value::ZERO), Defined::Yes);
+    assert_eq!(define(zero, Value::number(-0.0)), Defined::No);
+}
