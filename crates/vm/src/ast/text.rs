@@ -42,6 +42,15 @@ impl Text<'_> {
     }
 }
 
+impl<'a> From<Text<'a>> for crate::heap::Str<'a> {
+    fn from(text: Text<'a>) -> Self {
+        match text {
+            Text::Latin1(units) => Self::Latin1(units),
+            Text::Wide(units) => Self::Wide(units),
+        }
+    }
+}
+
 /// The interner. Atoms are numbered in the order of first appearance.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
@@ -200,7 +209,7 @@ fn hash<U: Into<u64>>(seed: u32, units: impl Iterator<Item = U>) -> u32 {
     for unit in units {
         word = word << 16 | unit.into();
         count += 1;
-        if count % 4 == 0 {
+        if count.is_multiple_of(4) {
             state = mix(state, word);
             word = 0;
         }

@@ -115,7 +115,6 @@ impl Parser<'_> {
     }
 
     fn element(&mut self, draft: &mut Draft) -> Parsed<()> {
-        let start = self.tok.start;
         let mut placement = Placement::Instance;
         if self.at_word(word::STATIC) {
             let next = self.peek()?.kind;
@@ -127,6 +126,8 @@ impl Parser<'_> {
                 placement = Placement::Static;
             }
         }
+        // `static` is no part of a method's own text.
+        let start = self.tok.start;
         let modifier = self.modifier()?;
         let name = self.tok;
         let key = if name.kind == T::PrivateName {

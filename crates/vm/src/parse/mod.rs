@@ -1,24 +1,35 @@
 //! Source text to a checked and resolved [`Program`].
 //!
-//! One pass reads tokens ([`lexer`], [`literal`]), builds the tree ([`expr`], [`primary`], [`pattern`], [`stmt`],
-//! [`loops`], [`function`], [`class`]), declares names and finds every early error that does not need to know what
-//! a name means ([`declare`]). A second pass over the tree ([`resolve`]) says where each name leads.
+//! One pass reads tokens (`lexer`, `literal`), builds the tree (`expr`, `primary`, `pattern`, `stmt`, `loops`,
+//! `function`, `class`), declares names and finds every early error that does not need to know what a name means
+//! (`declare`). A second pass over the tree (`resolve`) says where each name leads.
 //!
 //! The source is always strict. Parsing is linear: what may be an expression or a pattern is read as an expression
 //! and converted once, when `=`, `=>` or `of` shows what it was. Recursion is bounded by [`NestingLimit`]; chains of
 //! operators, members, calls and `else if` are loops.
 //!
-//! [`lexer`]: self
-//! [`literal`]: self
-//! [`expr`]: self
-//! [`primary`]: self
-//! [`pattern`]: self
-//! [`stmt`]: self
-//! [`loops`]: self
-//! [`function`]: self
-//! [`class`]: self
-//! [`declare`]: self
-//! [`resolve`]: self
+//! ```
+//! use outrigger_vm::parse::{FreeNames, NestingLimit, Options, Permission, TopLevel, parse};
+//!
+//! let options = Options {
+//!     top_level_await: Permission::Allowed,
+//!     top_level_return: Permission::Refused,
+//!     intrinsics: Permission::Refused,
+//!     top_level: TopLevel::Private,
+//!     free_names: FreeNames::RefuseAmbient,
+//!     nesting: NestingLimit::SAFE_ON_2_MIB,
+//!     source_bytes: 1 << 20,
+//!     check_regex: |_, _| Ok(()),
+//! };
+//! assert!(parse("const answer = await ask();", &options).is_ok());
+//!
+//! let source = "let answer = 6 *;";
+//! let problems = parse(source, &options).unwrap_err();
+//! assert_eq!(
+//!     problems[0].render(source),
+//!     "1:17: expected an expression, found `;`\n  let answer = 6 *;\n                  ^"
+//! );
+//! ```
 
 mod class;
 mod declare;

@@ -174,3 +174,24 @@ fn intrinsics_are_for_the_prelude_only() {
     assert_eq!(program.args(args).len(), 2);
     super::parse_error("%ToLength(a)");
 }
+
+#[test]
+fn functions_and_classes_know_their_own_text() {
+    let source =
+        "class A { static async *a() {} get b() {} } async function c() {} x = d => d; ({ *e() {} })";
+    let program = ok(source);
+    let mut spans: Vec<_> = program.functions().iter().skip(1).map(|function| function.span).collect();
+    spans.push(program.class(outrigger_vm::ast::ClassId::from_index(0)).span);
+    let texts: Vec<&str> = spans.iter().map(|span| &source[span.start as usize..span.end as usize]).collect();
+    assert_eq!(
+        texts,
+        [
+            "async *a() {}",
+            "get b() {}",
+            "async function c() {}",
+            "d => d",
+            "*e() {}",
+            "class A { static async *a() {} get b() {} }"
+        ]
+    );
+}
