@@ -65,14 +65,22 @@ impl Text {
         match self {
             Text::Latin1(bytes) => match u8::try_from(unit) {
                 Ok(byte) => bytes.push(byte),
-                Err(_) => {
-                    let mut wide: Vec<u16> = Vec::with_capacity(bytes.len() * 2 + 8);
-                    wide.extend(bytes.iter().map(|&byte| u16::from(byte)));
-                    wide.push(unit);
-                    *self = Text::Wide(wide);
-                }
+                Err(_) => self.push_wide(&[unit]),
             },
             Text::Wide(units) => units.push(unit),
+        }
+    }
+
+    /// Appends units of which at least one is above 255.
+    fn push_wide(&mut self, more: &[u16]) {
+        match self {
+            Text::Latin1(bytes) => {
+                let mut wide: Vec<u16> = Vec::with_capacity(bytes.capacity().max(bytes.len() + more.len()));
+                wide.extend(bytes.iter().map(|&byte| u16::from(byte)));
+                wide.extend_from_slice(more);
+                *self = Text::Wide(wide);
+            }
+            Text::Wide(units) => units.extend_from_slice(more),
         }
     }
 
@@ -102,7 +110,10 @@ impl Text {
             (Text::Latin1(bytes), Str::Latin1(more)) => bytes.extend_from_slice(more),
             (Text::Wide(units), Str::Wide(more)) => units.extend_from_slice(more),
             (Text::Wide(units), Str::Latin1(more)) => units.extend(more.iter().map(|&byte| u16::from(byte))),
-            (Text::Latin1(_), Str::Wide(more)) => more.iter().for_each(|&unit| self.push(unit)),
+            (Text::Latin1(bytes), Str::Wide(more)) if more.iter().all(|&unit| unit < 256) => {
+                bytes.extend(more.iter().map(|&unit| unit as u8));
+            }
+            (Text::Latin1(_), Str::Wide(more)) => self.push_wide(more),
         }
     }
 

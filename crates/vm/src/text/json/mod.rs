@@ -4,9 +4,12 @@
 //! recursion; the depth that it accepts is the caller's. Work is linear: charge `linear_cost` of the source before.
 
 mod error;
+mod open;
 mod quote;
 mod read;
+mod string;
 
 pub use error::{JsonError, JsonProblem};
 pub use quote::quote;
-pub use read::{Event, Reader, Spelling, StringToken, Unit};
+pub use read::{Event, Reader};
+pub use string::{Spelling, StringToken, Unit};

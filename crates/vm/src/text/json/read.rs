@@ -1,25 +1,9 @@
 //! The JSON reader: one event at a time, no recursion, each code unit looked at once.
 
-use super::super::{Str, Text};
+use super::super::Text;
 use super::error::{JsonError, JsonProblem};
-
-/// A code unit in either width.
-pub trait Unit: Copy + Into<u32> + 'static {
-    /// Borrows units of this width as text.
-    fn text(units: &[Self]) -> Str<'_>;
-}
-
-impl Unit for u8 {
-    fn text(units: &[u8]) -> Str<'_> {
-        Str::Latin1(units)
-    }
-}
-
-impl Unit for u16 {
-    fn text(units: &[u16]) -> Str<'_> {
-        Str::Wide(units)
-    }
-}
+use super::open::{Container, OpenContainers};
+use super::string::{Spelling, StringToken, Unit, decode, is_special};
 
 /// What the reader met.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,26 +32,6 @@ pub enum Event {
     Null,
     /// The text is over. Further calls answer the same.
     End,
-}
-
-/// Where a string's content is in the source, without its quotation marks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StringToken {
-    /// The first unit of the content.
-    pub start: usize,
-    /// The unit after the content: the closing quotation mark.
-    pub end: usize,
-    /// Whether the content is what it says, or has escapes to decode.
-    pub spelling: Spelling,
-}
-
-/// Whether a string must be decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spelling {
-    /// The content is the string.
-    Plain,
-    /// There is at least one escape.
-    Escaped,
 }
 
 /// Reads a JSON text event by event.
@@ -333,11 +297,6 @@ impl<'a, U: Unit> Reader<'a, U> {
     }
 }
 
-/// Whether a unit ends a run of plain units in a string.
-fn is_special(unit: u32) -> bool {
-    unit < 0x20 || unit == 0x22 || unit == 0x5C
-}
-
 /// Digits that are gathered on the way; they wrap when there are more than nineteen, and then nobody looks at them.
 struct Small {
     mantissa: u64,
@@ -358,80 +317,6 @@ impl Small {
         // Both are exact as doubles, so one division rounds correctly.
         let value = self.mantissa as f64 / POWERS[places.min(15)];
         Event::Number(if negative { -value } else { value })
-    }
-}
-
-/// Decodes content that [`Reader`] has accepted.
-fn decode<U: Unit>(content: &[U]) -> Text {
-    let mut out = Text::with_capacity(content.len());
-    let mut rest = content;
-    while let Some(escape) = rest.iter().position(|&unit| unit.into() == 0x5C) {
-        out.push_text(U::text(&rest[..escape]));
-        let letter = rest.get(escape + 1).map_or(0, |&unit| unit.into());
-        let mut len = 2;
-        match char::from_u32(letter) {
-            Some('b') => out.push(0x08),
-            Some('f') => out.push(0x0C),
-            Some('n') => out.push(0x0A),
-            Some('r') => out.push(0x0D),
-            Some('t') => out.push(0x09),
-            Some('u') => {
-                len = 6;
-                let digits = rest.get(escape + 2..escape + 6).unwrap_or_default();
-                let value = digits.iter().fold(0, |value, &unit| {
-                    let digit = char::from_u32(unit.into()).and_then(|char| char.to_digit(16)).unwrap_or(0);
-                    value << 4 | digit as u16
-                });
-                out.push(value);
-            }
-            Some(_) | None => out.push(letter as u16),
-        }
-        rest = rest.get(escape + len..).unwrap_or_default();
-    }
-    out.push_text(U::text(rest));
-    out
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Container {
-    Array,
-    Object,
-}
-
-/// One bit for each open container, so that a million brackets cost 128 KB and no recursion.
-#[derive(Debug)]
-struct OpenContainers {
-    bits: Vec<u64>,
-    depth: usize,
-}
-
-impl OpenContainers {
-    fn new() -> OpenContainers {
-        OpenContainers { bits: vec![0], depth: 0 }
-    }
-
-    fn push(&mut self, container: Container) {
-        let (word, bit) = (self.depth / 64, self.depth % 64);
-        if word == self.bits.len() {
-            self.bits.push(0);
-        }
-        if let Some(bits) = self.bits.get_mut(word) {
-            *bits = (*bits & !(1 << bit)) | (u64::from(container == Container::Object) << bit);
-        }
-        self.depth += 1;
-    }
-
-    fn pop(&mut self) {
-        self.depth = self.depth.saturating_sub(1);
-    }
-
-    /// The innermost one. Called only while something is open.
-    fn top(&self) -> Container {
-        let last = self.depth.saturating_sub(1);
-        match self.bits.get(last / 64) {
-            Some(bits) if bits >> (last % 64) & 1 == 1 => Container::Object,
-            Some(_) | None => Container::Array,
-        }
     }
 }
 

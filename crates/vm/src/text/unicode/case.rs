@@ -17,9 +17,13 @@ pub fn to_lower_case(text: Str<'_>) -> Text {
         Str::Latin1(bytes) => Text::Latin1(bytes.iter().map(|&byte| latin1_lower(byte)).collect()),
         // Only capital sigma depends on its neighbours, and Rust's strings know the rule.
         Str::Wide(units) if units.contains(&0x3A3) => by_segment(text, str::to_lowercase),
-        Str::Wide(_) => {
-            by_point(text, |char, out| char.to_lowercase().for_each(|char| out.push_code_point(char.into())))
-        }
+        Str::Wide(_) => by_point(
+            text,
+            |byte| byte.to_ascii_lowercase(),
+            |char, out| {
+                char.to_lowercase().for_each(|char| out.push_code_point(char.into()));
+            },
+        ),
     }
 }
 
@@ -27,9 +31,13 @@ pub fn to_lower_case(text: Str<'_>) -> Text {
 pub fn to_upper_case(text: Str<'_>) -> Text {
     match text {
         Str::Latin1(bytes) if bytes.is_ascii() => Text::Latin1(bytes.to_ascii_uppercase()),
-        Str::Latin1(_) | Str::Wide(_) => {
-            by_point(text, |char, out| char.to_uppercase().for_each(|char| out.push_code_point(char.into())))
-        }
+        Str::Latin1(_) | Str::Wide(_) => by_point(
+            text,
+            |byte| byte.to_ascii_uppercase(),
+            |char, out| {
+                char.to_uppercase().for_each(|char| out.push_code_point(char.into()));
+            },
+        ),
     }
 }
 
@@ -40,10 +48,11 @@ fn latin1_lower(byte: u8) -> u8 {
     }
 }
 
-fn by_point(text: Str<'_>, map: impl Fn(char, &mut Text)) -> Text {
+fn by_point(text: Str<'_>, ascii: impl Fn(u8) -> u8, map: impl Fn(char, &mut Text)) -> Text {
     let mut out = Text::with_capacity(text.len());
     for point in text.code_points() {
         match char::from_u32(point) {
+            Some(char) if char.is_ascii() => out.push(u16::from(ascii(point as u8))),
             Some(char) => map(char, &mut out),
             None => out.push_code_point(point),
         }

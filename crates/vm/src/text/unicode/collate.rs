@@ -86,6 +86,12 @@ pub fn compare(left: Str<'_>, right: Str<'_>, options: Options) -> Ordering {
     if left == right {
         return Ordering::Equal;
     }
+    if let (Str::Latin1(left), Str::Latin1(right)) = (left, right)
+        && options == Options::ENGLISH
+        && let Some(order) = compare_ascii(left, right)
+    {
+        return order;
+    }
     let (left, right) = (weigh(left, options), weigh(right, options));
     let letters = by_level(&left, &right, |weight| weight.primary != 0, |weight| weight.primary);
     let accents = || by_level(&left, &right, |_| true, |weight| u32::from(weight.secondary));
@@ -102,6 +108,29 @@ pub fn compare(left: Str<'_>, right: Str<'_>, options: Options) -> Ordering {
 /// The work of comparing texts of these lengths, and also the bytes that it needs meanwhile, divided by sixteen.
 pub fn cost(left: usize, right: usize) -> u64 {
     1 + 3 * (left as u64).saturating_add(right as u64)
+}
+
+/// ASCII has no accents and no marks, so one pass decides; `None` when there is something else or a control.
+fn compare_ascii(left: &[u8], right: &[u8]) -> Option<Ordering> {
+    let weights = &TABLE.ascii;
+    let weigh = |byte: u8| weights.get(usize::from(byte)).copied().flatten();
+    let mut tie = Ordering::Equal;
+    for (at, &byte) in left.iter().enumerate() {
+        let here = weigh(byte)?;
+        let Some(&other) = right.get(at) else {
+            // The rest must be plain too: controls weigh nothing.
+            return left[at..].iter().all(|&byte| weigh(byte).is_some()).then_some(Ordering::Greater);
+        };
+        let there = weigh(other)?;
+        if here.primary != there.primary {
+            return Some(here.primary.cmp(&there.primary));
+        }
+        tie = tie.then(here.tertiary.cmp(&there.tertiary));
+    }
+    match right.get(left.len()..) {
+        Some([]) | None => Some(tie),
+        Some(rest) => rest.iter().all(|&byte| weigh(byte).is_some()).then_some(Ordering::Less),
+    }
 }
 
 /// What one element of a text weighs on each level; a mark has no primary weight.
@@ -170,6 +199,8 @@ struct Table {
     points: Vec<(u32, u32, u32)>,
     weights: Vec<Weight>,
     last_punctuation: u32,
+    /// The single weight of each ASCII character; controls have none.
+    ascii: [Option<Weight>; 128],
 }
 
 /// Primary weights are this far apart, so that code points without a line of their own fit between two lines.
@@ -180,7 +211,8 @@ const UNLISTED: u32 = 0xF000_0000;
 
 impl Table {
     fn read(lines: &str) -> Table {
-        let mut table = Table { points: Vec::new(), weights: Vec::new(), last_punctuation: 0 };
+        let mut table =
+            Table { points: Vec::new(), weights: Vec::new(), last_punctuation: 0, ascii: [None; 128] };
         let mut primary = 0;
         let mut long = Vec::new();
         for line in lines.lines() {
@@ -203,6 +235,11 @@ impl Table {
         let longer: Vec<(u32, Vec<Weight>)> = long.into_iter().filter_map(|line| table.long(line)).collect();
         longer.iter().for_each(|(point, weights)| table.add(*point, weights));
         table.points.sort_unstable();
+        for byte in 0..128u8 {
+            if let Some([weight]) = table.listed(char::from(byte)) {
+                table.ascii[usize::from(byte)] = Some(*weight);
+            }
+        }
         table
     }
 

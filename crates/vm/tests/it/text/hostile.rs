@@ -77,6 +77,21 @@ proptest! {
     }
 
     #[test]
+    fn significant_digits_are_the_nearest(value in -1e15..1e15f64, precision in 1u32..=21) {
+        prop_assume!(value.abs() > 1e-300);
+        let printed = digits::to_exponential(value, Some(f64::from(precision - 1))).expect("in range");
+        let (mantissa, exponent) = printed.trim_start_matches('-').split_once('e').expect("an exponent");
+        let unscaled: BigInt = mantissa.replace('.', "").parse().expect("digits");
+        // The last digit stands for ten to this power; both sides are multiplied until they are integers.
+        let last = exponent.parse::<i32>().expect("a number") - (precision as i32 - 1);
+        let ten = |power: i32| BigInt::from(10).pow(power.max(0).unsigned_abs());
+        let shift = 1200u32;
+        let difference = ((unscaled * ten(last)) << shift) - scaled(value.abs(), shift) * ten(-last);
+        let half = (BigInt::from(1) << (shift - 1)) * ten(last);
+        prop_assert!(difference <= half && difference > -half, "{} {}", value, printed);
+    }
+
+    #[test]
     fn conversions_agree_with_arithmetic_modulo(value in -9e15..9e15f64) {
         let modulo = (value.trunc() as i64).rem_euclid(1 << 32) as u32;
         prop_assert_eq!(convert::to_uint32(value), modulo);
@@ -168,6 +183,13 @@ proptest! {
         if compare(a, b, options) != Ordering::Greater && compare(b, c, options) != Ordering::Greater {
             prop_assert_ne!(compare(a, c, options), Ordering::Greater);
         }
+    }
+
+    #[test]
+    fn the_short_way_for_ascii_orders_like_the_long_way(a in "[ -~\t\x00]{0,6}", b in "[ -~\t\x00]{0,6}") {
+        let short = compare(Str::Latin1(a.as_bytes()), Str::Latin1(b.as_bytes()), Options::ENGLISH);
+        let wide = |text: &str| -> Vec<u16> { text.encode_utf16().collect() };
+        prop_assert_eq!(short, compare(Str::Wide(&wide(&a)), Str::Wide(&wide(&b)), Options::ENGLISH));
     }
 
     #[test]
