@@ -1,6 +1,6 @@
 //! What the compiler wants to know about each node: what it can begin with and how short it can be.
 
-use super::ast::{Ast, Lines, Node};
+use super::ast::{Ast, Direction, Lines, Node, Wanted};
 use super::program::First;
 use super::set::CodeSet;
 
@@ -22,6 +22,15 @@ pub(super) fn analyse(ast: &Ast) -> Vec<Facts> {
     let mut all: Vec<Facts> = Vec::with_capacity(ast.nodes.len());
     for &node in &ast.nodes {
         let facts = match node {
+            // Like `$`, a lookahead that must match decides about the next unit although it reads nothing.
+            Node::Look { body, direction: Direction::Forward, wanted: Wanted::Match } => {
+                let body = all[body.0 as usize];
+                if body.transparent {
+                    CLEAR
+                } else {
+                    Facts { first: body.first, transparent: false, ..CLEAR }
+                }
+            }
             Node::Empty | Node::Look { .. } | Node::Start(_) | Node::Word { .. } => CLEAR,
             Node::Char(point) => {
                 Facts { first: first_of(&CodeSet::one(point)), transparent: false, min_len: 1, empty: false }
@@ -67,7 +76,7 @@ pub(super) fn analyse(ast: &Ast) -> Vec<Facts> {
             Node::BackRef { .. } | Node::NamedRef { .. } => {
                 Facts { first: First::ANYTHING, transparent: false, min_len: 0, empty: false }
             }
-            // `$` decides about the next unit although it reads nothing: there must be none.
+            // There must be no next unit.
             Node::End(Lines::One) => {
                 Facts { first: First { end: true, ..First::NOTHING }, transparent: false, ..CLEAR }
             }

@@ -164,6 +164,10 @@ impl Ast {
             [] => self.add(Node::Empty),
             [only] => *only,
             _ => {
+                if let Some(set) = self.one_character_of(ways) {
+                    let set = self.add_set(set);
+                    return self.add(Node::Set(set));
+                }
                 let kids = self.add_kids(ways);
                 self.add(Node::Alt(kids))
             }
@@ -180,6 +184,21 @@ impl Ast {
 
     pub(super) fn set(&self, id: SetId) -> &CodeSet {
         &self.sets[id.0 as usize]
+    }
+
+    /// Alternatives that are one character each are one set.
+    fn one_character_of(&self, ways: &[NodeId]) -> Option<CodeSet> {
+        let mut ranges = Vec::new();
+        for &way in ways {
+            match self.node(way) {
+                Node::Char(point) => ranges.push((point, point)),
+                Node::Set(set) if self.set(set).ranges().len() < 8 => {
+                    ranges.extend_from_slice(self.set(set).ranges())
+                }
+                _ => return None,
+            }
+        }
+        Some(CodeSet::from_ranges(ranges))
     }
 
     fn add_kids(&mut self, ids: &[NodeId]) -> Kids {

@@ -59,7 +59,7 @@ fn the_stacks_stop_at_their_limit() {
 
 #[test]
 fn nesting_is_allowed_up_to_its_limit() {
-    let nested = |depth: usize| format!("{}a{}", "(?:b|".repeat(depth), ")".repeat(depth));
+    let nested = |depth: usize| format!("{}a{}", "(?:bb|".repeat(depth), ")".repeat(depth));
     let program = program(&nested(MAX_NESTING), "").expect("at the limit");
     assert_eq!(run(&program, Str::Latin1(b"ba"), 1, &mut Fuel(10_000)), Ok(Some(vec![Some(1..2)])));
     let error = check(Str::Wide(&units(&nested(MAX_NESTING + 1))), Str::EMPTY).expect_err("one past it");
