@@ -13,6 +13,8 @@ use crate::value::Value;
 
 /// A gap up to this long is filled with holes.
 const SMALL_GAP: usize = 1024;
+/// Up to this many elements are cut off one by one.
+const FEW: u32 = 16;
 /// Inside the declared length, gaps are filled up to this index.
 const DECLARED: usize = 1 << 22;
 
@@ -292,6 +294,10 @@ impl Heap {
     }
 
     fn truncate_sparse(&mut self, array: ObjId, id: ElementsId, length: u32) -> Result<Defined, AllocError> {
+        let old = self.elements[id].length;
+        if old - length <= FEW && old <= Key::MAX_INDEX {
+            return self.truncate_few(array, id, length);
+        }
         let shape = &self.shapes[self.shape(array)];
         let Some(table) = shape.table else { return Ok(Defined::No) };
         let mut doomed: Vec<(u32, Key, Attrs)> = self.tables[table]
@@ -308,6 +314,22 @@ impl Heap {
             self.remove_named(array, key)?;
         }
         self.elements[id].length = length;
+        Ok(Defined::Yes)
+    }
+
+    /// Shortens a sparse array by so little that asking for each index beats looking at every property: popping must
+    /// not cost the whole array each time.
+    fn truncate_few(&mut self, array: ObjId, id: ElementsId, length: u32) -> Result<Defined, AllocError> {
+        while self.elements[id].length > length {
+            let key = Key::from_raw(self.elements[id].length - 1);
+            if let Some((_, attrs)) = self.lookup(self.shape(array), key) {
+                if !attrs.has(Attrs::CONFIGURABLE) {
+                    return Ok(Defined::No);
+                }
+                self.remove_named(array, key)?;
+            }
+            self.elements[id].length -= 1;
+        }
         Ok(Defined::Yes)
     }
 

@@ -44,6 +44,7 @@ pub struct Marker {
     views: Marks,
     stack: Vec<Work>,
     weak_tables: Vec<WeakId>,
+    weak_references: Vec<CellId>,
     /// Values that wait for a key, by the key's bits; filled once the strong marking is done.
     waiting: FxHashMap<u64, Vec<Value>>,
 }
@@ -171,6 +172,7 @@ impl Heap {
         self.settle_weak(&mut marker);
         let (survivors, shapes_freed) = self.sweep(&marker);
         marker.weak_tables.clear();
+        marker.weak_references.clear();
         marker.waiting = FxHashMap::default();
         // A deep structure may have made the stack large once; that is no reason to keep it.
         marker.stack.shrink_to(1 << 12);
@@ -265,7 +267,9 @@ impl Heap {
                 }
             }
             Payload::Cell if record.class == Class::WeakRef => {
-                marker.cells.set(raw as usize);
+                if marker.cells.set(raw as usize) {
+                    marker.weak_references.push(CellId::from_raw(raw));
+                }
             }
             Payload::Cell => marker.cell(CellId::from_raw(raw)),
             Payload::Slots => marker.slots(SlotsId::from_raw(raw)),
@@ -391,13 +395,7 @@ impl Heap {
         for &id in &marker.weak_tables {
             self.weaks[id].entries.retain(|_, (key, _)| marker.is_marked(*key));
         }
-        let refs: Vec<CellId> = self
-            .objects
-            .iter()
-            .filter(|(id, record)| record.class == Class::WeakRef && marker.objects.get(id.index()))
-            .map(|(_, record)| CellId::from_raw(record.payload))
-            .collect();
-        for id in refs {
+        for &id in &marker.weak_references {
             if !marker.is_marked(self.cells[id].0) {
                 self.cells[id].0 = Value::UNDEFINED;
             }

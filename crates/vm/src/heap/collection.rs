@@ -23,6 +23,8 @@ pub(crate) struct OrderedTable {
     entries: Vec<Entry>,
     index: Vec<u32>,
     live: usize,
+    /// Everything before this position is deleted: taking from the front must not step over it each time.
+    first: usize,
     next_sequence: u64,
     vacancy: Vacancy,
 }
@@ -54,6 +56,7 @@ impl OrderedTable {
             entries: Vec::new(),
             index: Vec::new(),
             live: 0,
+            first: 0,
             next_sequence: 0,
             vacancy: Vacancy::Taken,
         }
@@ -84,6 +87,7 @@ impl OrderedTable {
         entries.reserve_exact(capacity);
         entries.extend(self.entries.iter().filter(|e| !e.key.is_hole()));
         self.entries = entries;
+        self.first = 0;
         self.index = vec![EMPTY; capacity * 2];
         for position in 0..self.entries.len() {
             self.link(position);
@@ -178,6 +182,9 @@ impl Heap {
         entry.key = Value::HOLE;
         entry.value = Value::UNDEFINED;
         table.live -= 1;
+        while table.entries.get(table.first).is_some_and(|entry| entry.key.is_hole()) {
+            table.first += 1;
+        }
         if table.live == 0 {
             self.map_clear(id);
         } else if table.live * 4 < table.entries.len() {
@@ -203,7 +210,8 @@ impl Heap {
     /// The next entry at or after a cursor, and the cursor to continue from.
     pub fn map_next(&self, id: MapId, cursor: Cursor) -> Option<(Value, Value, Cursor)> {
         let table = &self.maps[id];
-        let entry = table.entries[table.position(cursor)..].iter().find(|e| !e.key.is_hole())?;
+        let entry =
+            table.entries[table.position(cursor).max(table.first)..].iter().find(|e| !e.key.is_hole())?;
         Some((entry.key, entry.value, Cursor(entry.sequence + 1)))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Everything lives in typed arenas and is named by `u32` ids; there are no pointers, so the whole heap can be copied and
 //! written to a snapshot. Nothing here runs guest code, recurses on guest data, or allocates before it has charged
-//! ([`account`]). An operation that answers [`AllocError::Collect`] can be repeated after [`Heap::collect`].
+//! (`account`). An operation that answers [`AllocError::Collect`] can be repeated after [`Heap::collect`].
 //!
 //! What is in the room: [`Key`] and the interner (`atom`), strings and ropes (`string`, `rope`, [`Str`]), shapes (`shape`,
 //! `table`), object records (`object`, [`Class`]), properties (`property`, `define`, `assign`, `array`), the payloads of classes

@@ -251,3 +251,21 @@ fn a_length_that_is_no_length_is_told_apart() {
     assert_eq!(set(Value::number(1.5)), Defined::InvalidLength);
     assert_eq!(set(Value::TRUE), Defined::Exotic);
 }
+
+#[test]
+fn a_long_sparse_array_is_emptied_from_its_end_in_reasonable_time() {
+    let mut rig = Rig::new(Pace::Adaptive);
+    let array = rig.array(&[]);
+    for index in 0..30_000 {
+        // Not enumerable, so that the elements live in the property table.
+        let desc = Descriptor::data(Value::NULL, Attrs::HIDDEN);
+        let key = Key::index(index).expect("small");
+        assert_eq!(rig.run(|heap| heap.define_own(array, key, &desc)), Defined::Yes);
+    }
+    for length in (0..30_000).rev() {
+        assert_eq!(rig.run(|heap| heap.set_array_length(array, length)), Defined::Yes);
+    }
+    let mut keys = Vec::new();
+    assert!(rig.heap.own_keys(array, &mut keys));
+    assert_eq!(keys, [Key::atom(atoms::LENGTH)]);
+}
