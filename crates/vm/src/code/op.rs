@@ -277,7 +277,7 @@ pub enum Op {
     SuperCallSpread(R, R, R) = 125,
     /// ReferenceError if `this` (in a) is bound already: `super()` was called twice
     CheckUnbound(R) = 126,
-    /// installs the private methods and runs the field initialisers of the class `a` on the object `b`
+    /// runs the field initialiser of the class `a` on the object `b`
     InitFields(R, R) = 127,
     /// return a
     Ret(R) = 128,
@@ -295,9 +295,6 @@ pub enum Op {
     Intrinsic(R, R, u8, u32) = 134,
     /// `d = prelude helper u32 (arguments a .. a+n)`: operands d, a, n
     CallHelper(R, R, u8, u32) = 135,
-
-    /// remembers that instances of the constructor `a` get the private member `b` (a name) = function `c`
-    ClassPrivate(R, R, R, Member) = 136,
 
     // -- iteration ---------------------------------------------------------------------------------------
     /// `a, a+1 = iterator and its next method` of the iterable b

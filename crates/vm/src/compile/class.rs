@@ -102,19 +102,29 @@ impl Compiler<'_> {
             }
             ElementKind::StaticBlock { .. } => return,
         };
+        if let (PropertyKey::Private(name), Some(held)) = (element.key, element.held) {
+            // A private method of instances waits for the initialiser, which installs it.
+            let text = self.tree.text(self.tree.reference(name).name).to_string_lossy();
+            let k = match member {
+                Member::Getter => self.text(&format!("get {text}")),
+                Member::Setter => self.text(&format!("set {text}")),
+                _ => self.text(&text),
+            };
+            self.names.insert(function.index() as u32, k);
+            let f = self.emit.alloc();
+            self.closure(function, f);
+            self.emit.emit(Op::SetHome(f, target));
+            self.write(held.store, f, Store::Initialise);
+            return;
+        }
         let key = self.key(element.key);
         let f = self.emit.alloc();
         self.closure(function, f);
         self.emit.emit(Op::SetHome(f, target));
         self.emit.emit(Op::SetName(f, key, member));
-        match (element.key, element.placement) {
-            (PropertyKey::Private(_), Placement::Instance) => {
-                self.emit.emit(Op::ClassPrivate(ctor, key, f, member));
-            }
-            (PropertyKey::Private(_), Placement::Static) => {
-                self.emit.emit(Op::InitPrivate(ctor, key, f, member))
-            }
-            (_, _) => self.emit.emit(Op::InitMember(target, key, f, member)),
+        match element.key {
+            PropertyKey::Private(_) => self.emit.emit(Op::InitPrivate(ctor, key, f, member)),
+            _ => self.emit.emit(Op::InitMember(target, key, f, member)),
         }
     }
 
@@ -126,6 +136,11 @@ impl Compiler<'_> {
         };
         let class = *self.tree.class(id);
         self.emit.set_locals();
+        for element in self.tree.list(class.elements) {
+            if element.placement == wanted {
+                self.private_method(element);
+            }
+        }
         for element in self.tree.list(class.elements) {
             if element.placement != wanted {
                 continue;
@@ -143,6 +158,23 @@ impl Compiler<'_> {
             self.emit.release(mark);
             self.emit.set_locals();
         }
+    }
+
+    /// Installs a private method of instances, which waited since the class was defined.
+    fn private_method(&mut self, element: &crate::ast::ClassElement) {
+        let member = match element.kind {
+            ElementKind::Method(_) => Member::Method,
+            ElementKind::Getter(_) => Member::Getter,
+            ElementKind::Setter(_) => Member::Setter,
+            ElementKind::Field(_) | ElementKind::StaticBlock { .. } => return,
+        };
+        let Some(held) = element.held else { return };
+        let mark = self.emit.mark();
+        let key = self.key(element.key);
+        let f = self.emit.alloc();
+        self.read(held.load, Some(f));
+        self.emit.emit(Op::InitPrivate(0, key, f, member));
+        self.emit.release(mark);
     }
 
     fn field(&mut self, element: &crate::ast::ClassElement, value: Option<crate::ast::ExprId>) {

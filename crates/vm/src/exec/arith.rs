@@ -2,10 +2,10 @@
 //!
 //! Each function answers a value, throws, or (for operands that are objects) enters a prelude helper.
 
+use super::Window;
 use super::frame::FrameFlags;
 use super::helper::Helper;
 use super::state::{Exit, Res, State};
-use super::Window;
 use crate::code::ErrorKind;
 use crate::heap::{Str, StrId};
 use crate::text::bigint;
@@ -138,8 +138,12 @@ pub(crate) fn arith(st: &mut State, w: &mut Window, op: Arith, d: u8, a: Value, 
         Arith::BitAnd => numeric(st, a, b, |x, y| f64::from(int32(x) & int32(y)), |x, y| Ok(x & y)),
         Arith::BitOr => numeric(st, a, b, |x, y| f64::from(int32(x) | int32(y)), |x, y| Ok(x | y)),
         Arith::BitXor => numeric(st, a, b, |x, y| f64::from(int32(x) ^ int32(y)), |x, y| Ok(x ^ y)),
-        Arith::Shl => numeric(st, a, b, |x, y| f64::from(int32(x) << (uint32(y) & 31)), bigint::arithmetic::shift_left),
-        Arith::Shr => numeric(st, a, b, |x, y| f64::from(int32(x) >> (uint32(y) & 31)), bigint::arithmetic::shift_right),
+        Arith::Shl => {
+            numeric(st, a, b, |x, y| f64::from(int32(x) << (uint32(y) & 31)), bigint::arithmetic::shift_left)
+        }
+        Arith::Shr => {
+            numeric(st, a, b, |x, y| f64::from(int32(x) >> (uint32(y) & 31)), bigint::arithmetic::shift_right)
+        }
         Arith::UShr => {
             if a.is_bigint() && b.is_bigint() {
                 return Err(st.type_error("BigInts have no unsigned right shift, use >> instead"));

@@ -38,9 +38,7 @@ impl State {
                 self.push_closure(closure, callee, base, base + 1, argc, calling)?;
                 Err(Exit::Enter)
             }
-            Class::NativeFunction => {
-                native::call(self, w, obj, NativeArgs { a, argc, calling })
-            }
+            Class::NativeFunction => native::call(self, w, obj, NativeArgs { a, argc, calling }),
             Class::HostFunction => {
                 let end = a as usize + 2 + argc as usize;
                 let args = w[a as usize + 2..end].to_vec();
@@ -206,7 +204,12 @@ impl State {
 
     /// A frame with flags returned `value`: gives it to the caller in the way the flags say. The frame is popped.
     #[inline(never)]
-    pub(crate) fn return_special(&mut self, regs: &mut [Value], code: &Code, value: Value) -> Result<(), Exit> {
+    pub(crate) fn return_special(
+        &mut self,
+        regs: &mut [Value],
+        code: &Code,
+        value: Value,
+    ) -> Result<(), Exit> {
         let Some(&frame) = self.frames.last() else { return Err(Exit::Done(value)) };
         let flags = frame.flags;
         let mut value = value;
@@ -223,17 +226,23 @@ impl State {
             value = regs.get(frame.base as usize).copied().unwrap_or(Value::UNDEFINED);
         }
         self.frames.pop();
-        if flags.has(FrameFlags::ENTRY) || self.frames.is_empty() {
-            return Err(Exit::Done(value));
-        }
         if flags.has(FrameFlags::JOB) {
             return self.job_done(Ok(value));
+        }
+        if flags.has(FrameFlags::ENTRY) || self.frames.is_empty() {
+            return Err(Exit::Done(value));
         }
         self.deliver(regs, code, frame, value)
     }
 
     /// Puts a callee's result where the caller's instruction wants it.
-    pub(crate) fn deliver(&mut self, regs: &mut [Value], code: &Code, frame: Frame, value: Value) -> Result<(), Exit> {
+    pub(crate) fn deliver(
+        &mut self,
+        regs: &mut [Value],
+        code: &Code,
+        frame: Frame,
+        value: Value,
+    ) -> Result<(), Exit> {
         let flags = frame.flags;
         let Some(caller) = self.frames.last_mut() else { return Err(Exit::Done(value)) };
         let base = caller.base as usize;
@@ -342,7 +351,9 @@ impl State {
         let (shape, flags) = match f.kind {
             FunctionKind::Normal => (self.realm.constructor_shape, crate::heap::Flags::CONSTRUCTOR),
             FunctionKind::Generator => (self.realm.generator_function_shape, crate::heap::Flags::NONE),
-            FunctionKind::AsyncGenerator => (self.realm.async_generator_function_shape, crate::heap::Flags::NONE),
+            FunctionKind::AsyncGenerator => {
+                (self.realm.async_generator_function_shape, crate::heap::Flags::NONE)
+            }
             _ => (self.realm.function_shape, crate::heap::Flags::NONE),
         };
         let function = self.heap.new_closure(shape, flags, index, cells, Value::UNDEFINED)?;
@@ -371,12 +382,7 @@ impl State {
 
     /// The own `name` of a function set to a computed key.
     pub(crate) fn set_name(&mut self, function: ObjId, name: Value) -> Result<(), Exit> {
-        self.heap.add_property(
-            function,
-            Key::atom(atoms::NAME),
-            Attrs::CONFIGURABLE,
-            name,
-        )?;
+        self.heap.add_property(function, Key::atom(atoms::NAME), Attrs::CONFIGURABLE, name)?;
         Ok(())
     }
 }
@@ -390,9 +396,11 @@ pub(crate) fn cell_value(id: crate::heap::CellId) -> Value {
 fn branch_target(op: Op, truth: bool) -> Option<u32> {
     match op {
         Op::JLt(_, _, t) | Op::JLe(_, _, t) | Op::JGt(_, _, t) | Op::JGe(_, _, t) => truth.then_some(t),
-        Op::JNotLt(_, _, t) | Op::JNotLe(_, _, t) | Op::JNotGt(_, _, t) | Op::JNotGe(_, _, t) | Op::JNotLtInt(_, _, t) => {
-            (!truth).then_some(t)
-        }
+        Op::JNotLt(_, _, t)
+        | Op::JNotLe(_, _, t)
+        | Op::JNotGt(_, _, t)
+        | Op::JNotGe(_, _, t)
+        | Op::JNotLtInt(_, _, t) => (!truth).then_some(t),
         _ => None,
     }
 }

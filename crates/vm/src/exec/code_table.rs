@@ -10,16 +10,35 @@ pub(crate) struct Code {
     sources: Vec<Arc<str>>,
     /// For each function: its program and its place there.
     functions: Vec<(u32, u32)>,
+    /// For each function: what entering it needs, in one place.
+    entries: Vec<Entry>,
+}
+
+/// What entering a function needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    program: u32,
+    start: u32,
+    pub(crate) registers: u16,
+    pub(crate) parameters: u16,
+    pub(crate) keeps_arguments: bool,
 }
 
 impl Code {
     pub(crate) fn new() -> Code {
-        Code { programs: Vec::new(), sources: Vec::new(), functions: Vec::new() }
+        Code { programs: Vec::new(), sources: Vec::new(), functions: Vec::new(), entries: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, program: Arc<Program>, source: &str) {
         let number = self.programs.len() as u32;
         self.functions.extend((0..program.functions.len() as u32).map(|i| (number, i)));
+        self.entries.extend(program.functions.iter().map(|f| Entry {
+            program: number,
+            start: f.start,
+            registers: f.registers,
+            parameters: f.parameters,
+            keeps_arguments: f.keeps_arguments,
+        }));
         self.programs.push(program);
         self.sources.push(Arc::from(source));
     }
@@ -42,17 +61,20 @@ impl Code {
         &self.programs[program as usize].functions[place as usize]
     }
 
+    #[inline]
+    pub(crate) fn entry(&self, index: u32) -> Entry {
+        self.entries[index as usize]
+    }
+
     /// The window of a function: instructions from its start on, with room for any `u16`.
     #[inline]
-    pub(crate) fn window(&self, index: u32) -> (&Function, &[Op; WINDOW]) {
-        let (program, place) = self.functions[index as usize];
-        let program = &*self.programs[program as usize];
-        let function = &program.functions[place as usize];
-        let start = function.start as usize;
-        match program.code.get(start..start + WINDOW).and_then(|w| w.first_chunk()) {
-            Some(window) => (function, window),
+    pub(crate) fn window(&self, entry: Entry) -> &[Op; WINDOW] {
+        let start = entry.start as usize;
+        let code = &self.programs[entry.program as usize].code;
+        match code.get(start..).and_then(|w| w.first_chunk()) {
+            Some(window) => window,
             // Programs are padded by a window, so every start has one; this window only returns.
-            None => (function, &IDLE),
+            None => &IDLE,
         }
     }
 
@@ -68,7 +90,7 @@ impl Code {
     }
 
     pub(crate) fn op(&self, function: u32, pc: u32) -> Op {
-        self.window(function).1[pc as usize & (WINDOW - 1)]
+        self.window(self.entry(function))[pc as usize & (WINDOW - 1)]
     }
 }
 

@@ -49,14 +49,14 @@ mod state;
 mod suspend;
 mod trace;
 
-pub use helper::{Helper, Intrinsic};
 pub(crate) use helper::intrinsic_number;
+pub use helper::{Helper, Intrinsic};
 pub use state::{HostCall, Limit, Limits};
 
 use crate::ast::Text;
 use crate::code::{Constant, Program};
 use crate::compile::{CompileError, Source, compile};
-use crate::heap::{AllocError, Heap, Marker, OverLimit, Pace, Point};
+use crate::heap::{AllocError, Attrs, Flags, Heap, Key, Marker, OverLimit, Pace, Point, atoms};
 use crate::parse::{Diagnostic, FreeNames, NestingLimit, Options, Permission, RegexProblem, TopLevel, parse};
 use crate::value::Value;
 use call::Calling;
@@ -78,6 +78,8 @@ pub struct Vm {
     regs: Vec<Value>,
     /// What the script's own frame answered.
     root: Option<Value>,
+    /// The limit that the script's first frame hit already.
+    refused: Option<Limit>,
 }
 
 /// How far a run got.
@@ -106,8 +108,14 @@ pub enum LoadError {
     Compile(#[from] CompileError),
     /// The heap cannot even hold its constants.
     #[error(transparent)]
-    Heap(#[from] AllocError),
+    Heap(#[from] OverLimit),
+    /// A literal is longer than any string may be.
+    #[error("a literal is too long")]
+    TooLong,
 }
+
+/// Where execution stands before anything is executed.
+const BOOT: Point = Point(u64::MAX);
 
 const PRELUDE: &str = include_str!("prelude.js");
 
@@ -122,7 +130,13 @@ impl Vm {
         // The engine's own objects are made before any collection is due.
         let boot = Limits { instructions: u64::MAX, call_depth: 64, ..limits };
         let mut heap = Heap::new(limits.heap, pace, 0x5EED);
-        let realm = Realm::new(&mut heap)?;
+        let realm = loop {
+            match Realm::new(&mut heap) {
+                Ok(realm) => break realm,
+                Err(AllocError::Collect) => heap.collect(BOOT, |_| {}).map(|_| ())?,
+                Err(AllocError::TooLong) => return Err(LoadError::TooLong),
+            }
+        };
         let state = State {
             heap,
             frames: Vec::new(),
@@ -143,8 +157,8 @@ impl Vm {
             job_promise: Value::UNDEFINED,
             printed: Vec::new(),
         };
-        let mut vm = Vm { state, regs: vec![Value::UNDEFINED; 1024], root: None };
-        vm.state.populate().map_err(load_error)?;
+        let mut vm = Vm { state, regs: vec![Value::UNDEFINED; 1024], root: None, refused: None };
+        vm.repeat(|vm| vm.state.populate())?;
         vm.load_from(PRELUDE, Source::Prelude)?;
         if let Step::Completed(list) = vm.run()
             && let Some(list) = list.as_array()
@@ -156,9 +170,11 @@ impl Vm {
             }
         }
         for name in capabilities {
-            let f = vm.state.new_capability(name).map_err(load_error)?;
-            let global = vm.state.realm.global;
-            vm.state.set_hidden(global, name, f).map_err(load_error)?;
+            vm.repeat(|vm| {
+                let f = vm.state.new_capability(name)?;
+                let global = vm.state.realm.global;
+                vm.state.set_hidden(global, name, f)
+            })?;
         }
         vm.state.limits = limits;
         vm.state.fuel = limits.instructions;
@@ -184,12 +200,33 @@ impl Vm {
         };
         let tree = parse(source, &options).map_err(LoadError::Parse)?;
         let program = compile(&tree, self.state.code.base(), kind)?;
-        self.enter(Arc::new(program), source)
+        let program = Arc::new(program);
+        self.repeat(|vm| vm.enter(&program))?;
+        let mut code = Code::clone(&self.state.code);
+        code.add(Arc::clone(&program), source);
+        self.state.code = Arc::new(code);
+        self.root = None;
+        self.refused = self.start();
+        Ok(())
     }
 
-    /// Makes a compiled program's constants and pushes its first frame.
-    fn enter(&mut self, program: Arc<Program>, source: &str) -> Result<(), LoadError> {
+    /// Does something that may have to be done again after a collection.
+    fn repeat<T>(&mut self, mut work: impl FnMut(&mut Vm) -> Result<T, Exit>) -> Result<T, LoadError> {
+        loop {
+            match work(self) {
+                Ok(done) => return Ok(done),
+                Err(Exit::Alloc(AllocError::Collect)) => self.state.collect(&self.regs, BOOT)?,
+                Err(_) => return Err(LoadError::TooLong),
+            }
+        }
+    }
+
+    /// Makes a compiled program's constants. Can be repeated: it begins by forgetting what it made before.
+    fn enter(&mut self, program: &Program) -> Result<(), Exit> {
         let st = &mut self.state;
+        st.constants.truncate(program.base.constants as usize);
+        st.sites.truncate(program.base.sites as usize);
+        st.templates.truncate(program.base.templates as usize);
         for constant in &program.constants {
             let v = match constant {
                 Constant::Number(n) => Value::number(*n),
@@ -207,7 +244,7 @@ impl Vm {
         for &k in &program.sites {
             let v = st.constants.get(k as usize).copied().unwrap_or(Value::UNDEFINED);
             let key = st.heap.key_of_value(v)?;
-            st.sites.push(Site::new(key.unwrap_or(crate::heap::Key::atom(crate::heap::atoms::EMPTY))));
+            st.sites.push(Site::new(key.unwrap_or(Key::atom(atoms::EMPTY))));
         }
         for template in &program.templates {
             let text = |k: &u32| st.constants.get(*k as usize).copied().unwrap_or(Value::UNDEFINED);
@@ -217,35 +254,37 @@ impl Vm {
             let shape = st.realm.array_shape;
             let raw = st.heap.new_array(shape, &raw)?;
             let object = st.heap.new_array(shape, &cooked)?;
-            let key = crate::heap::Key::atom(crate::heap::atoms::RAW);
-            st.heap.add_property(object, key, crate::heap::Attrs::NONE, Value::array(raw))?;
+            st.heap.add_property(object, Key::atom(atoms::RAW), Attrs::NONE, Value::array(raw))?;
             st.heap.prevent_extensions(raw)?;
             st.heap.prevent_extensions(object)?;
             st.templates.push(Value::array(object));
         }
-        let index = program.base.functions;
-        let mut code = Code::clone(&st.code);
-        code.add(program, source);
-        st.code = Arc::new(code);
         let shape = st.realm.function_shape;
-        let flags = crate::heap::Flags::NONE;
-        let script = st.heap.new_closure(shape, flags, index, &[], Value::UNDEFINED)?;
-        let callee = Value::object(script);
-        if let (Some(closure), [first, second, ..]) = (st.heap.closure_of(script), &mut self.regs[..]) {
-            *first = callee;
+        let script =
+            st.heap.new_closure(shape, Flags::NONE, program.base.functions, &[], Value::UNDEFINED)?;
+        if let [first, second, ..] = &mut self.regs[..] {
+            *first = Value::object(script);
             *second = Value::object(st.realm.global);
-            let calling = Calling { dst: 0, flags: FrameFlags::ENTRY, new_target: Value::UNDEFINED };
-            // A first frame passes the depth check unless the limit is zero, which `run` reports.
-            if st.push_closure(closure, callee, 1, 2, 0, calling).is_err() {
-                st.fuel = 0;
-            }
         }
-        self.root = None;
         Ok(())
+    }
+
+    /// Pushes the first frame of a script, whose function is in the first register. Answers the limit it hits.
+    fn start(&mut self) -> Option<Limit> {
+        let callee = self.regs.first().copied().unwrap_or(Value::UNDEFINED);
+        let closure = callee.as_object().and_then(|f| self.state.heap.closure_of(f))?;
+        let calling = Calling { dst: 0, flags: FrameFlags::ENTRY, new_target: Value::UNDEFINED };
+        match self.state.push_closure(closure, callee, 1, 2, 0, calling) {
+            Err(Exit::Limit(limit)) => Some(limit),
+            _ => None,
+        }
     }
 
     /// Runs until something is needed from outside, or nothing is left to do.
     pub fn run(&mut self) -> Step {
+        if let Some(limit) = self.refused {
+            return Step::Limit(limit);
+        }
         let code = Arc::clone(&self.state.code);
         loop {
             if self.state.frames.is_empty() {
@@ -376,17 +415,12 @@ fn stopped(exit: Exit, st: &mut State) -> Step {
     }
 }
 
-fn load_error(exit: Exit) -> LoadError {
-    match exit {
-        Exit::Alloc(error) => LoadError::Heap(error),
-        _ => LoadError::Heap(AllocError::Collect),
-    }
-}
-
 impl State {
     /// Collects garbage: everything the machine holds is a root.
     pub(crate) fn collect(&mut self, regs: &[Value], point: Point) -> Result<(), OverLimit> {
-        let State { heap, frames, constants, sites, templates, realm, helpers, jobs, waiting, pending, .. } = self;
+        let State {
+            heap, frames, constants, sites, templates, realm, helpers, jobs, waiting, pending, ..
+        } = self;
         let (job_promise, printed) = (self.job_promise, &self.printed);
         let collected = heap.collect(point, |m: &mut Marker| {
             m.values(regs);
@@ -405,7 +439,9 @@ impl State {
             }
             for job in jobs.iter() {
                 match *job {
-                    state::Job::Reaction { handler, promise, value, .. } => m.values(&[handler, promise, value]),
+                    state::Job::Reaction { handler, promise, value, .. } => {
+                        m.values(&[handler, promise, value])
+                    }
                     state::Job::Thenable { promise, thenable, then } => m.values(&[promise, thenable, then]),
                 }
             }

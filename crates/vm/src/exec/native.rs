@@ -49,6 +49,7 @@ pub(crate) enum Native {
     ObjectKeys,
     ObjectDefineProperty,
     SymbolConstructor,
+    ObjectConstructor,
     ObjectToString,
     ObjectValueOf,
     ErrorToString,
@@ -80,6 +81,7 @@ impl Native {
         Native::ObjectKeys,
         Native::ObjectDefineProperty,
         Native::SymbolConstructor,
+        Native::ObjectConstructor,
         Native::ObjectToString,
         Native::ObjectValueOf,
         Native::ErrorToString,
@@ -87,19 +89,26 @@ impl Native {
 }
 
 pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeArgs) -> Res {
-    let number = st.heap.slots_of(callee).and_then(|s| st.heap.slots(s).first().copied()).and_then(|v| v.as_int());
+    let number =
+        st.heap.slots_of(callee).and_then(|s| st.heap.slots(s).first().copied()).and_then(|v| v.as_int());
     let Some(&native) = number.and_then(|n| Native::ALL.get(n as usize)) else {
         return Err(st.type_error("unknown native function"));
     };
     let this = w[args.a as usize + 1];
-    let arg = |w: &Window, n: u32| if n < args.argc { w[args.a as usize + 2 + n as usize] } else { Value::UNDEFINED };
+    let arg = |w: &Window, n: u32| {
+        if n < args.argc { w[args.a as usize + 2 + n as usize] } else { Value::UNDEFINED }
+    };
     let (first, second) = (arg(w, 0), arg(w, 1));
     match native {
         Native::Print => {
             st.printed.push(first);
             Ok(Value::UNDEFINED)
         }
-        Native::Error | Native::TypeError | Native::ReferenceError | Native::RangeError | Native::SyntaxError => {
+        Native::Error
+        | Native::TypeError
+        | Native::ReferenceError
+        | Native::RangeError
+        | Native::SyntaxError => {
             let kind = match native {
                 Native::TypeError => ErrorKind::Type,
                 Native::ReferenceError => ErrorKind::Reference,
@@ -115,7 +124,9 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
             let prototype = st.prototype_for(target, st.realm.error_prototypes[kind as usize]);
             let message = match first {
                 v if v.is_undefined() => None,
-                v if v.is_object() => return Err(st.type_error("an error's message must be a primitive for now")),
+                v if v.is_object() => {
+                    return Err(st.type_error("an error's message must be a primitive for now"));
+                }
                 v => Some(Value::string(st.primitive_to_string(v)?)),
             };
             st.make_error(prototype, message)
@@ -125,7 +136,9 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
             Ok(Value::number(x.floor()))
         }
         Native::ArrayPush => {
-            let Some(array) = this.as_array() else { return Err(st.type_error("push needs an array for now")) };
+            let Some(array) = this.as_array() else {
+                return Err(st.type_error("push needs an array for now"));
+            };
             let start = st.heap.array_length(array);
             for n in 0..args.argc {
                 if let Err(exit) = array_push(st, this, arg(w, n)) {
@@ -181,8 +194,12 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
             st.settle(promise, Settled::Rejected, first)?;
             Ok(promise)
         }
-        Native::ResolvePromise => st.call_resolving(callee, Settled::Fulfilled, first).map(|()| Value::UNDEFINED),
-        Native::RejectPromise => st.call_resolving(callee, Settled::Rejected, first).map(|()| Value::UNDEFINED),
+        Native::ResolvePromise => {
+            st.call_resolving(callee, Settled::Fulfilled, first).map(|()| Value::UNDEFINED)
+        }
+        Native::RejectPromise => {
+            st.call_resolving(callee, Settled::Rejected, first).map(|()| Value::UNDEFINED)
+        }
         Native::FunctionCall => {
             // The arguments move down by one: this becomes the callee, the first argument its `this`.
             let a = args.a as usize;
@@ -196,13 +213,23 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
             st.call(w, args.a, argc, Calling { new_target: Value::UNDEFINED, ..args.calling })
         }
         Native::ObjectKeys => {
-            let Some(obj) = first.as_object() else { return Err(st.type_error("Object.keys needs an object for now")) };
+            let Some(obj) = first.as_object() else {
+                return Err(st.type_error("Object.keys needs an object for now"));
+            };
             own_keys(st, obj)
         }
         Native::ObjectDefineProperty => define_property(st, first, second, arg(w, 2)),
         Native::SymbolConstructor => {
             let description = first.as_string();
             Ok(Value::symbol(st.heap.new_symbol(crate::heap::SymbolKind::Unique, description)?))
+        }
+        Native::ObjectConstructor => {
+            if first.is_object() && args.calling.new_target.is_undefined() {
+                return Ok(first);
+            }
+            let prototype = st.prototype_for(args.calling.new_target, st.realm.object_prototype);
+            let shape = st.heap.root_shape(Some(prototype))?;
+            Ok(Value::object(st.heap.new_object(shape)?))
         }
         Native::ObjectToString => Ok(Value::string(st.heap.intern_str("[object Object]")?)),
         Native::ObjectValueOf => Ok(this),
@@ -214,7 +241,10 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
 }
 
 fn array_iterator_next(st: &mut State, w: &mut Window, this: Value, dst: u8) -> Res {
-    let record = this.as_object().filter(|&o| st.heap.class(o) == Class::ArrayIterator).and_then(|o| st.heap.slots_of(o));
+    let record = this
+        .as_object()
+        .filter(|&o| st.heap.class(o) == Class::ArrayIterator)
+        .and_then(|o| st.heap.slots_of(o));
     let Some(record) = record else { return Err(st.type_error("next called on an incompatible receiver")) };
     let (array, position) = (st.heap.slots(record)[0], st.heap.slots(record)[1]);
     let length = match array.as_array() {

@@ -178,7 +178,14 @@ fn super_base(st: &mut State, method: Value) -> Result<Option<ObjId>, Exit> {
 }
 
 #[inline(never)]
-pub(crate) fn get_super(st: &mut State, w: &mut Window, d: u8, method: Value, this: Value, key: Value) -> Res {
+pub(crate) fn get_super(
+    st: &mut State,
+    w: &mut Window,
+    d: u8,
+    method: Value,
+    this: Value,
+    key: Value,
+) -> Res {
     let base = super_base(st, method)?;
     let key = st.to_key(key)?;
     let Some(base) = base else { return Err(st.type_error("Cannot read properties of null")) };
@@ -192,7 +199,14 @@ pub(crate) fn get_super(st: &mut State, w: &mut Window, d: u8, method: Value, th
 }
 
 #[inline(never)]
-pub(crate) fn set_super(st: &mut State, w: &mut Window, method: Value, this: Value, key: Value, v: Value) -> Done {
+pub(crate) fn set_super(
+    st: &mut State,
+    w: &mut Window,
+    method: Value,
+    this: Value,
+    key: Value,
+    v: Value,
+) -> Done {
     let base = super_base(st, method)?;
     let key = st.to_key(key)?;
     let mut at = base;
@@ -209,7 +223,9 @@ pub(crate) fn set_super(st: &mut State, w: &mut Window, method: Value, this: Val
             Own::Absent => at = st.heap.prototype(obj),
         }
     }
-    let Some(receiver) = this.as_object() else { return Err(st.type_error("Cannot set property of a primitive")) };
+    let Some(receiver) = this.as_object() else {
+        return Err(st.type_error("Cannot set property of a primitive"));
+    };
     let desc = match st.heap.get_own(receiver, key) {
         Own::Absent => Descriptor::data(v, Attrs::ALL),
         Own::Data { attrs, .. } if attrs.has(Attrs::WRITABLE) => Descriptor::value(v),
@@ -230,7 +246,9 @@ pub(crate) fn new_private(st: &mut State, k: u32) -> Res {
 
 pub(crate) fn has_private(st: &mut State, name: Value, object: Value) -> Res {
     if !object.is_object() {
-        return Err(st.type_error("Cannot use 'in' operator to search for a private name in a primitive value"));
+        return Err(
+            st.type_error("Cannot use 'in' operator to search for a private name in a primitive value")
+        );
     }
     Ok(Value::bool(property::private(st, object, name) != Own::Absent))
 }
@@ -274,8 +292,12 @@ pub(crate) fn set_name(st: &mut State, f: Value, key: Value, member: Member) -> 
         None => {
             let s = st.primitive_to_string(key)?;
             match member {
-                Member::Field | Member::Method | Member::LiteralMethod => return st.set_name(obj, Value::string(s)),
-                Member::Getter | Member::Setter | Member::LiteralGetter | Member::LiteralSetter => st.string_text(s),
+                Member::Field | Member::Method | Member::LiteralMethod => {
+                    return st.set_name(obj, Value::string(s));
+                }
+                Member::Getter | Member::Setter | Member::LiteralGetter | Member::LiteralSetter => {
+                    st.string_text(s)
+                }
             }
         }
     };
@@ -333,42 +355,10 @@ pub(crate) fn set_fields(st: &mut State, ctor: Value, f: Value) -> Done {
     Ok(())
 }
 
-/// Appends to the constructor's list of private members: name, function, kind.
-pub(crate) fn class_private(st: &mut State, ctor: Value, name: Value, f: Value, member: Member) -> Done {
-    let Some(obj) = ctor.as_object() else { return Ok(()) };
-    let key = st.realm.methods_key;
-    let entry = [name, f, Value::int(member as i32)];
-    match st.heap.get_own(obj, key) {
-        Own::Data { value, .. } => {
-            for v in entry {
-                array_push(st, value, v)?;
-            }
-        }
-        Own::Absent | Own::Accessor { .. } | Own::Exotic => {
-            let list = st.heap.new_array(st.realm.array_shape, &entry)?;
-            st.heap.add_property(obj, key, Attrs::WRITABLE, Value::array(list))?;
-        }
-    }
-    Ok(())
-}
-
-/// Installs private methods and runs the initialiser on a new object.
+/// Runs the field initialiser on a new object.
 #[inline(never)]
 pub(crate) fn init_fields(st: &mut State, w: &mut Window, ctor: Value, object: Value) -> Done {
     let Some(class) = ctor.as_object() else { return Ok(()) };
-    if let Own::Data { value, .. } = st.heap.get_own(class, st.realm.methods_key)
-        && let Some(list) = value.as_array()
-    {
-        let entries = st.heap.packed(list).unwrap_or_default().to_vec();
-        for entry in entries.chunks_exact(3) {
-            let member = match entry[2].as_int() {
-                Some(2) => Member::Getter,
-                Some(3) => Member::Setter,
-                _ => Member::Method,
-            };
-            init_private(st, object, entry[0], entry[1], member)?;
-        }
-    }
     if let Own::Data { value, .. } = st.heap.get_own(class, st.realm.fields_key) {
         st.call_above(w, value, object, &[], 0, FrameFlags::DISCARD)?;
     }

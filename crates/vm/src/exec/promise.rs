@@ -60,7 +60,9 @@ impl State {
     pub(crate) fn resolve(&mut self, promise: Value, value: Value) -> Result<(), Exit> {
         let Some(obj) = value.as_object() else { return self.settle(promise, Settled::Fulfilled, value) };
         if value == promise {
-            let Exit::Throw(error) = self.type_error("Chaining cycle detected for promise") else { return Ok(()) };
+            let Exit::Throw(error) = self.type_error("Chaining cycle detected for promise") else {
+                return Ok(());
+            };
             return self.settle(promise, Settled::Rejected, error);
         }
         match self.heap.get(obj, Key::atom(atoms::THEN)) {
@@ -95,7 +97,13 @@ impl State {
     }
 
     /// PerformPromiseThen.
-    pub(crate) fn then(&mut self, promise: Value, fulfilled: Value, rejected: Value, dependent: Value) -> Result<(), Exit> {
+    pub(crate) fn then(
+        &mut self,
+        promise: Value,
+        fulfilled: Value,
+        rejected: Value,
+        dependent: Value,
+    ) -> Result<(), Exit> {
         let Some(record) = self.promise_record(promise) else { return Ok(()) };
         match self.outcome(promise) {
             None => {
@@ -173,7 +181,12 @@ impl State {
     }
 
     /// What the resolving functions do.
-    pub(crate) fn call_resolving(&mut self, function: crate::heap::ObjId, how: Settled, v: Value) -> Result<(), Exit> {
+    pub(crate) fn call_resolving(
+        &mut self,
+        function: crate::heap::ObjId,
+        how: Settled,
+        v: Value,
+    ) -> Result<(), Exit> {
         let Some(slots) = self.heap.slots_of(function) else { return Ok(()) };
         let fields = self.heap.slots(slots);
         let (Some(&promise), Some(cell)) = (fields.get(1), fields.get(2).and_then(|c| c.as_cell())) else {

@@ -34,7 +34,8 @@ fn fill_get(st: &mut State, obj: ObjId, site: u32) {
     }
     let shape = st.heap.shape(obj);
     // Classes with properties of their own making (array and string lengths) are looked at before shapes.
-    let own_special = st.heap.class(obj) != Class::Object && matches!(st.heap.get_own(obj, key), Own::Data { slot: NO_SLOT, .. } | Own::Exotic);
+    let own_special = st.heap.class(obj) != Class::Object
+        && matches!(st.heap.get_own(obj, key), Own::Data { slot: NO_SLOT, .. } | Own::Exotic);
     if own_special {
         return;
     }
@@ -49,7 +50,8 @@ fn fill_get(st: &mut State, obj: ObjId, site: u32) {
                 match st.heap.get_own(at, key) {
                     Own::Data { slot, .. } if slot != NO_SLOT => {
                         let epoch = st.heap.prototype_epoch();
-                        st.sites[site as usize] = Site { key, shape, next: shape, slot, holder: Some(at), epoch };
+                        st.sites[site as usize] =
+                            Site { key, shape, next: shape, slot, holder: Some(at), epoch };
                         return;
                     }
                     Own::Absent => match st.heap.prototype(at) {
@@ -116,7 +118,13 @@ pub(crate) fn get_elem(st: &mut State, w: &mut Window, d: u8, receiver: Value, k
 
 /// `a.key = b` where the site's own cache has missed.
 #[inline(never)]
-pub(crate) fn set_prop(st: &mut State, w: &mut Window, receiver: Value, site: u32, value: Value) -> Result<(), Exit> {
+pub(crate) fn set_prop(
+    st: &mut State,
+    w: &mut Window,
+    receiver: Value,
+    site: u32,
+    value: Value,
+) -> Result<(), Exit> {
     let s = st.sites[site as usize];
     let Some(obj) = receiver.as_object() else { return set(st, w, receiver, s.key, value) };
     let shape = st.heap.shape(obj);
@@ -127,7 +135,8 @@ pub(crate) fn set_prop(st: &mut State, w: &mut Window, receiver: Value, site: u3
     } else if s.key.as_index().is_none() && st.heap.class(obj) == Class::Object {
         match st.heap.lookup_shared(shape, s.key) {
             Some(Some((slot, attrs))) if attrs.has(Attrs::WRITABLE) && !attrs.has(Attrs::ACCESSOR) => {
-                st.sites[site as usize] = Site { key: s.key, shape, next: shape, slot, holder: None, epoch: 0 };
+                st.sites[site as usize] =
+                    Site { key: s.key, shape, next: shape, slot, holder: None, epoch: 0 };
             }
             Some(None) if st.heap.is_extensible(obj) && chain_lets_add(st, shape, s.key) => {
                 if let Some(next) = st.heap.transition(shape, s.key, Attrs::ALL)? {
@@ -151,7 +160,13 @@ fn chain_lets_add(st: &State, shape: crate::heap::ShapeId, key: Key) -> bool {
 }
 
 /// `receiver[key] = value` in full, in strict mode.
-pub(crate) fn set(st: &mut State, w: &mut Window, receiver: Value, key: Key, value: Value) -> Result<(), Exit> {
+pub(crate) fn set(
+    st: &mut State,
+    w: &mut Window,
+    receiver: Value,
+    key: Key,
+    value: Value,
+) -> Result<(), Exit> {
     if receiver.is_nullish() {
         let name = st.key_text(key);
         let what = if receiver.is_null() { "null" } else { "undefined" };
@@ -163,7 +178,9 @@ pub(crate) fn set(st: &mut State, w: &mut Window, receiver: Value, key: Key, val
             Own::Data { attrs, slot, .. } => {
                 if !attrs.has(Attrs::WRITABLE) {
                     let name = st.key_text(key);
-                    return Err(st.type_error(&format!("Cannot assign to read only property '{name}' of object")));
+                    return Err(
+                        st.type_error(&format!("Cannot assign to read only property '{name}' of object"))
+                    );
                 }
                 if Some(obj) == receiver.as_object() {
                     if slot != NO_SLOT {
@@ -177,7 +194,9 @@ pub(crate) fn set(st: &mut State, w: &mut Window, receiver: Value, key: Key, val
             Own::Accessor { set, .. } => {
                 if set.is_undefined() {
                     let name = st.key_text(key);
-                    return Err(st.type_error(&format!("Cannot set property {name} of object which has only a getter")));
+                    return Err(st.type_error(&format!(
+                        "Cannot set property {name} of object which has only a getter"
+                    )));
                 }
                 return st.call_above(w, set, receiver, &[value], 0, FrameFlags::DISCARD).map(|_| ());
             }
@@ -216,7 +235,13 @@ fn define_value(st: &mut State, obj: ObjId, key: Key, desc: Descriptor) -> Resul
 
 /// `a[b] = c` beyond dense arrays.
 #[inline(never)]
-pub(crate) fn set_elem(st: &mut State, w: &mut Window, receiver: Value, key: Value, value: Value) -> Result<(), Exit> {
+pub(crate) fn set_elem(
+    st: &mut State,
+    w: &mut Window,
+    receiver: Value,
+    key: Value,
+    value: Value,
+) -> Result<(), Exit> {
     if key.is_object() && !receiver.is_nullish() {
         return Err(st.enter_helper(w, Helper::SetElem, &[receiver, key, value], 0, FrameFlags::DISCARD));
     }
@@ -309,7 +334,9 @@ pub(crate) fn set_global(st: &mut State, w: &mut Window, site: u32, value: Value
 pub(crate) fn get_private(st: &mut State, w: &mut Window, d: u8, receiver: Value, name: Value) -> Res {
     match private(st, receiver, name) {
         Own::Data { value, .. } => Ok(value),
-        Own::Accessor { get, .. } if !get.is_undefined() => st.call_above(w, get, receiver, &[], d, FrameFlags::NONE),
+        Own::Accessor { get, .. } if !get.is_undefined() => {
+            st.call_above(w, get, receiver, &[], d, FrameFlags::NONE)
+        }
         Own::Accessor { .. } => Err(st.type_error("private member was defined without a getter")),
         Own::Absent | Own::Exotic => {
             Err(st.type_error("Cannot read private member from an object whose class did not declare it"))
@@ -318,7 +345,13 @@ pub(crate) fn get_private(st: &mut State, w: &mut Window, d: u8, receiver: Value
 }
 
 #[inline(never)]
-pub(crate) fn set_private(st: &mut State, w: &mut Window, receiver: Value, name: Value, value: Value) -> Result<(), Exit> {
+pub(crate) fn set_private(
+    st: &mut State,
+    w: &mut Window,
+    receiver: Value,
+    name: Value,
+    value: Value,
+) -> Result<(), Exit> {
     match (private(st, receiver, name), receiver.as_object()) {
         (Own::Data { slot, attrs, .. }, Some(obj)) if attrs.has(Attrs::WRITABLE) && slot != NO_SLOT => {
             st.heap.set_slot(obj, slot, value);
@@ -379,7 +412,11 @@ impl State {
             Unpacked::Bool(_) => Some(self.realm.boolean_prototype),
             Unpacked::Symbol(_) => Some(self.realm.symbol_prototype),
             Unpacked::BigInt(_) => Some(self.realm.bigint_prototype),
-            Unpacked::Undefined | Unpacked::Null | Unpacked::Hole | Unpacked::Internal(_) | Unpacked::Object(_) => None,
+            Unpacked::Undefined
+            | Unpacked::Null
+            | Unpacked::Hole
+            | Unpacked::Internal(_)
+            | Unpacked::Object(_) => None,
         }
     }
 }

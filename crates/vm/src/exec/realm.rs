@@ -3,7 +3,9 @@
 use super::native::Native;
 use super::state::{Exit, Res, State};
 use crate::code::ErrorKind;
-use crate::heap::{AllocError, Attrs, Class, Flags, Found, Heap, Key, ObjId, ShapeId, SymbolKind, atoms, symbols};
+use crate::heap::{
+    AllocError, Attrs, Class, Flags, Found, Heap, Key, ObjId, ShapeId, SymbolKind, atoms, symbols,
+};
 use crate::value::Value;
 
 /// Well-known objects.
@@ -38,9 +40,8 @@ pub(crate) struct Realm {
     /// `Array.prototype.values` and the array iterator's `next`, to see whether anybody changed them.
     pub(crate) array_values: Value,
     pub(crate) array_iterator_next: Value,
-    /// Where a constructor keeps its field initialiser and its private methods.
+    /// Where a constructor keeps its field initialiser.
     pub(crate) fields_key: Key,
-    pub(crate) methods_key: Key,
     /// The prelude function that runs a promise's executor.
     pub(crate) run_executor: Value,
 }
@@ -71,7 +72,6 @@ impl Realm {
             *place = heap.new_object(error_shape)?;
         }
         let fields = heap.new_symbol(SymbolKind::Private, None)?;
-        let methods = heap.new_symbol(SymbolKind::Private, None)?;
         Ok(Realm {
             global: plain(heap)?,
             object_prototype,
@@ -98,7 +98,6 @@ impl Realm {
             array_values: Value::UNDEFINED,
             array_iterator_next: Value::UNDEFINED,
             fields_key: Key::symbol(fields),
-            methods_key: Key::symbol(methods),
             run_executor: Value::UNDEFINED,
         })
     }
@@ -139,7 +138,6 @@ impl Realm {
         }
         m.values(&[self.array_values, self.array_iterator_next, self.run_executor]);
         m.key(self.fields_key);
-        m.key(self.methods_key);
     }
 }
 
@@ -153,8 +151,13 @@ impl State {
         self.set_hidden(global, "Infinity", Value::number(f64::INFINITY))?;
         self.method(global, "print", Native::Print)?;
         let names = ["Error", "TypeError", "ReferenceError", "RangeError", "SyntaxError"];
-        let natives =
-            [Native::Error, Native::TypeError, Native::ReferenceError, Native::RangeError, Native::SyntaxError];
+        let natives = [
+            Native::Error,
+            Native::TypeError,
+            Native::ReferenceError,
+            Native::RangeError,
+            Native::SyntaxError,
+        ];
         for ((name, native), prototype) in names.into_iter().zip(natives).zip(realm.error_prototypes) {
             let ctor = self.constructor(global, name, native, prototype)?;
             if native != Native::Error
@@ -170,7 +173,7 @@ impl State {
         let math = self.heap.new_object(realm.object_shape)?;
         self.method(math, "floor", Native::MathFloor)?;
         self.set_hidden(global, "Math", Value::object(math))?;
-        let object = self.constructor(global, "Object", Native::ObjectValueOf, realm.object_prototype)?;
+        let object = self.constructor(global, "Object", Native::ObjectConstructor, realm.object_prototype)?;
         self.method(object, "keys", Native::ObjectKeys)?;
         self.method(object, "defineProperty", Native::ObjectDefineProperty)?;
         self.method(realm.object_prototype, "toString", Native::ObjectToString)?;
@@ -179,7 +182,12 @@ impl State {
         self.method(realm.array_prototype, "push", Native::ArrayPush)?;
         let values = self.new_native(Native::ArrayValues, &[])?;
         self.set_hidden(realm.array_prototype, "values", values)?;
-        self.heap.add_property(realm.array_prototype, Key::symbol(symbols::ITERATOR), Attrs::HIDDEN, values)?;
+        self.heap.add_property(
+            realm.array_prototype,
+            Key::symbol(symbols::ITERATOR),
+            Attrs::HIDDEN,
+            values,
+        )?;
         let next = self.method(realm.array_iterator_prototype, "next", Native::ArrayIteratorNext)?;
         self.realm.array_values = values;
         self.realm.array_iterator_next = next;
@@ -228,7 +236,13 @@ impl State {
         Ok(function)
     }
 
-    fn constructor(&mut self, object: ObjId, name: &str, native: Native, prototype: ObjId) -> Result<ObjId, Exit> {
+    fn constructor(
+        &mut self,
+        object: ObjId,
+        name: &str,
+        native: Native,
+        prototype: ObjId,
+    ) -> Result<ObjId, Exit> {
         let function = self.method(object, name, native)?;
         let Some(f) = function.as_object() else { return Ok(object) };
         self.heap.add_flags(f, Flags::CONSTRUCTOR);
@@ -245,7 +259,8 @@ impl State {
             *place = field;
         }
         let shape = self.realm.function_shape;
-        let object = self.heap.new_object_with_slots(shape, Class::NativeFunction, Flags::CALLABLE, &slots)?;
+        let object =
+            self.heap.new_object_with_slots(shape, Class::NativeFunction, Flags::CALLABLE, &slots)?;
         self.heap.set_slot(object, 0, Value::ZERO);
         self.heap.set_slot(object, 1, Value::string(atoms::EMPTY));
         Ok(Value::object(object))
@@ -269,7 +284,8 @@ impl State {
     /// An error object with its `message` and a `stack` of where it was made.
     pub(crate) fn make_error(&mut self, prototype: ObjId, message: Option<Value>) -> Res {
         let shape = self.heap.root_shape(Some(prototype))?;
-        let object = self.heap.new_object_with_slots(shape, Class::Error, Flags::NONE, &[Value::UNDEFINED])?;
+        let object =
+            self.heap.new_object_with_slots(shape, Class::Error, Flags::NONE, &[Value::UNDEFINED])?;
         if let Some(message) = message {
             self.heap.add_property(object, Key::atom(atoms::MESSAGE), Attrs::HIDDEN, message)?;
         }

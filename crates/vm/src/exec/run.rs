@@ -5,7 +5,7 @@
 
 use super::arith::{self, Arith, Relation, Unary};
 use super::call::{Calling, cell_value};
-use super::code_table::Code;
+use super::code_table::{Code, Entry};
 use super::frame::FrameFlags;
 use super::property::{self, Missing};
 use super::state::{Exit, Limit, NO_SHAPE, State};
@@ -73,24 +73,24 @@ fn collect(st: &mut State, regs: &mut [Value], code: &Code) -> Result<(), Exit> 
 }
 
 /// Makes a fresh frame's registers: arguments that must survive are moved out of the way, the rest is undefined.
+/// Answers what to throw, if the frame is resumed by a throw.
 #[inline]
-fn prepare(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Option<Value> {
+fn prepare(st: &mut State, regs: &mut Vec<Value>, entry: Entry) -> Option<Value> {
     let frame = st.frames.last_mut()?;
-    let f = code.function(frame.func);
-    let end = frame.base as usize + SPAN + 1;
-    if regs.len() < end + frame.argc as usize {
-        regs.resize((end + frame.argc as usize) * 2, Value::UNDEFINED);
+    let end = frame.base as usize + SPAN + 1 + frame.argc as usize;
+    if regs.len() < end {
+        grow(regs, end);
     }
-    if frame.pc != 0 {
-        return if frame.flags.has(FrameFlags::RESTORE) { st.restore(regs) } else { None };
+    if frame.flags.has(FrameFlags::RESTORE) {
+        return st.restore(regs);
     }
-    let parameters = u32::from(f.parameters);
+    let parameters = u32::from(entry.parameters);
     let mut given = frame.argc;
-    if f.keeps_arguments && frame.argc > parameters && frame.args == frame.base + 1 {
+    if entry.keeps_arguments && frame.argc > parameters && frame.args == frame.base + 1 {
         let from = frame.base as usize;
         let to = from + 1 + frame.argc as usize + 1;
         if regs.len() < to + SPAN {
-            regs.resize((to + SPAN) * 2, Value::UNDEFINED);
+            grow(regs, to + SPAN);
         }
         regs.copy_within(from - 1..from + 1 + parameters as usize, to - 1);
         frame.base = to as u32;
@@ -98,7 +98,7 @@ fn prepare(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Option<Value> 
     }
     let base = frame.base as usize;
     let from = base + 1 + given as usize;
-    let to = base + f.registers as usize;
+    let to = base + entry.registers as usize;
     if from < to
         && let Some(fresh) = regs.get_mut(from..to)
     {
@@ -107,17 +107,32 @@ fn prepare(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Option<Value> 
     None
 }
 
+#[cold]
+#[inline(never)]
+fn grow(regs: &mut Vec<Value>, end: usize) {
+    regs.resize(end * 2, Value::UNDEFINED);
+}
+
 #[expect(clippy::too_many_lines, reason = "one arm per instruction: splitting it would split the jump table")]
 #[expect(clippy::cognitive_complexity, reason = "likewise")]
 fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
     'frame: loop {
-        if let Some(exception) = prepare(st, regs, code) {
-            st.pc = st.frames.last().map_or(0, |f| f.pc);
-            return Exit::Throw(exception);
-        }
         let Some(&frame) = st.frames.last() else { return Exit::Done(Value::UNDEFINED) };
-        let (function, ops) = code.window(frame.func);
-        st.above = function.registers as u8;
+        let entry = code.entry(frame.func);
+        let frame = if frame.pc == 0 || frame.flags.has(FrameFlags::RESTORE) {
+            if let Some(exception) = prepare(st, regs, entry) {
+                st.pc = frame.pc;
+                return Exit::Throw(exception);
+            }
+            match st.frames.last() {
+                Some(&frame) => frame,
+                None => return Exit::Done(Value::UNDEFINED),
+            }
+        } else {
+            frame
+        };
+        let ops = code.window(entry);
+        st.above = entry.registers as u8;
         let base = frame.base as usize;
         let Some(w) = regs.get_mut(base..).and_then(|r| r.first_chunk_mut::<SPAN>()) else {
             return Exit::Limit(Limit::CallDepth);
@@ -328,20 +343,12 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::BitXor(d, a, b) => {
                     bits!(d, r!(a), r!(b), |x: i32, y: i32| Value::int(x ^ y), Arith::BitXor)
                 }
-                Op::Shl(d, a, b) => bits!(
-                    d,
-                    r!(a),
-                    r!(b),
-                    |x: i32, y: i32| Value::int(x.wrapping_shl(y as u32)),
-                    Arith::Shl
-                ),
-                Op::Shr(d, a, b) => bits!(
-                    d,
-                    r!(a),
-                    r!(b),
-                    |x: i32, y: i32| Value::int(x.wrapping_shr(y as u32)),
-                    Arith::Shr
-                ),
+                Op::Shl(d, a, b) => {
+                    bits!(d, r!(a), r!(b), |x: i32, y: i32| Value::int(x.wrapping_shl(y as u32)), Arith::Shl)
+                }
+                Op::Shr(d, a, b) => {
+                    bits!(d, r!(a), r!(b), |x: i32, y: i32| Value::int(x.wrapping_shr(y as u32)), Arith::Shr)
+                }
                 Op::UShr(d, a, b) => bits!(
                     d,
                     r!(a),
@@ -427,7 +434,11 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     cold!(d, arith::loose_equal(st, w, d, FrameFlags::NONE, r!(a), r!(b)).map(Value::bool))
                 }
                 Op::Ne(d, a, b) => {
-                    cold!(d, arith::loose_equal(st, w, d, FrameFlags::NEGATE, r!(a), r!(b)).map(|t| Value::bool(!t)))
+                    cold!(
+                        d,
+                        arith::loose_equal(st, w, d, FrameFlags::NEGATE, r!(a), r!(b))
+                            .map(|t| Value::bool(!t))
+                    )
                 }
                 Op::StrictEq(d, a, b) => r!(d) = Value::bool(strict!(r!(a), r!(b))),
                 Op::StrictNe(d, a, b) => r!(d) = Value::bool(!strict!(r!(a), r!(b))),
@@ -448,19 +459,27 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::JNotNullish(a, t) => jump_if!(!r!(a).is_nullish(), t),
                 Op::JUndef(a, t) => jump_if!(r!(a).is_undefined(), t),
                 Op::JNotUndef(a, t) => jump_if!(!r!(a).is_undefined(), t),
-                Op::JLt(a, b, t) => jump_if!(relation!(r!(a), r!(b), <, Relation::Lt, 0, FrameFlags::BRANCH), t),
+                Op::JLt(a, b, t) => {
+                    jump_if!(relation!(r!(a), r!(b), <, Relation::Lt, 0, FrameFlags::BRANCH), t)
+                }
                 Op::JNotLt(a, b, t) => {
                     jump_if!(!relation!(r!(a), r!(b), <, Relation::Lt, 0, FrameFlags::BRANCH), t)
                 }
-                Op::JLe(a, b, t) => jump_if!(relation!(r!(a), r!(b), <=, Relation::Le, 0, FrameFlags::BRANCH), t),
+                Op::JLe(a, b, t) => {
+                    jump_if!(relation!(r!(a), r!(b), <=, Relation::Le, 0, FrameFlags::BRANCH), t)
+                }
                 Op::JNotLe(a, b, t) => {
                     jump_if!(!relation!(r!(a), r!(b), <=, Relation::Le, 0, FrameFlags::BRANCH), t)
                 }
-                Op::JGt(a, b, t) => jump_if!(relation!(r!(a), r!(b), >, Relation::Gt, 0, FrameFlags::BRANCH), t),
+                Op::JGt(a, b, t) => {
+                    jump_if!(relation!(r!(a), r!(b), >, Relation::Gt, 0, FrameFlags::BRANCH), t)
+                }
                 Op::JNotGt(a, b, t) => {
                     jump_if!(!relation!(r!(a), r!(b), >, Relation::Gt, 0, FrameFlags::BRANCH), t)
                 }
-                Op::JGe(a, b, t) => jump_if!(relation!(r!(a), r!(b), >=, Relation::Ge, 0, FrameFlags::BRANCH), t),
+                Op::JGe(a, b, t) => {
+                    jump_if!(relation!(r!(a), r!(b), >=, Relation::Ge, 0, FrameFlags::BRANCH), t)
+                }
                 Op::JNotGe(a, b, t) => {
                     jump_if!(!relation!(r!(a), r!(b), >=, Relation::Ge, 0, FrameFlags::BRANCH), t)
                 }
@@ -580,6 +599,22 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::GetMethod(d, a, s) => {
                     let v = r!(a);
                     r!(d + 1) = v;
+                    let site = &st.sites[s as usize];
+                    if let Some(obj) = v.as_object()
+                        && site.shape == st.heap.shape(obj)
+                    {
+                        match site.holder {
+                            None => {
+                                r!(d) = st.heap.slot(obj, site.slot);
+                                continue;
+                            }
+                            Some(holder) if site.epoch == st.heap.prototype_epoch() => {
+                                r!(d) = st.heap.slot(holder, site.slot);
+                                continue;
+                            }
+                            Some(_) => {}
+                        }
+                    }
                     cold!(d, property::get_prop(st, w, d, v, s))
                 }
                 Op::SetProp(a, b, s) => {
@@ -642,7 +677,9 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::HasPrivate(d, a, b) => cold!(d, object::has_private(st, r!(a), r!(b))),
                 Op::InitPrivate(a, b, c, m) => effect!(object::init_private(st, r!(a), r!(b), r!(c), m)),
                 Op::NewRegExp(d, k) => cold!(d, object::new_regexp(st, k)),
-                Op::Template(d, n) => r!(d) = st.templates.get(n as usize).copied().unwrap_or(Value::UNDEFINED),
+                Op::Template(d, n) => {
+                    r!(d) = st.templates.get(n as usize).copied().unwrap_or(Value::UNDEFINED)
+                }
                 Op::SetName(a, b, m) => effect!(object::set_name(st, r!(a), r!(b), m)),
                 Op::Closure(d, n) => cold!(d, st.new_closure(w, code, n)),
                 Op::Class(d, a, n) => effect!(object::new_class(st, w, code, d, r!(a), n)),
@@ -662,7 +699,8 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                         && !st.heap.flags(obj).has(crate::heap::Flags::CLASS_CONSTRUCTOR)
                     {
                         let base = frame.base + u32::from(a) + 1;
-                        let calling = Calling { dst: d, flags: FrameFlags::NONE, new_target: Value::UNDEFINED };
+                        let calling =
+                            Calling { dst: d, flags: FrameFlags::NONE, new_target: Value::UNDEFINED };
                         match st.push_closure(closure, r!(a), base, base + 1, u32::from(n), calling) {
                             Ok(()) => continue 'frame,
                             Err(exit) => return exit,
@@ -749,7 +787,6 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 }
                 Op::Intrinsic(d, a, n, i) => cold!(d, super::native::intrinsic(st, w, d, a, n, i)),
                 Op::CallHelper(d, a, n, h) => cold!(d, object::call_helper(st, w, d, a, n, h)),
-                Op::ClassPrivate(a, b, c, m) => effect!(object::class_private(st, r!(a), r!(b), r!(c), m)),
 
                 Op::GetIter(a, b) => effect!(iterate::get_iter(st, w, a, b)),
                 Op::GetRealIter(a, b) => effect!(iterate::get_real_iter(st, w, a, b)),

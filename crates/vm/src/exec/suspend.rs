@@ -68,7 +68,13 @@ impl State {
     }
 
     /// A new record of this class for the frame.
-    fn new_record(&mut self, class: Class, prototype: crate::heap::ObjId, frame: Frame, promise: Value) -> Res {
+    fn new_record(
+        &mut self,
+        class: Class,
+        prototype: crate::heap::ObjId,
+        frame: Frame,
+        promise: Value,
+    ) -> Res {
         let shape = self.heap.root_shape(Some(prototype))?;
         let fields = [
             raw(phase::RUNNING),
@@ -87,7 +93,14 @@ impl State {
     }
 
     /// Saves the top frame's registers in its record. On failure nothing has changed.
-    fn save(&mut self, regs: &[Value], code: &Code, frame: Frame, dst: u8, mode: Option<u8>) -> Result<(), Exit> {
+    fn save(
+        &mut self,
+        regs: &[Value],
+        code: &Code,
+        frame: Frame,
+        dst: u8,
+        mode: Option<u8>,
+    ) -> Result<(), Exit> {
         let Some(record) = self.record(frame.new_target) else { return Ok(()) };
         let count = code.function(frame.func).registers as usize;
         let base = frame.base as usize;
@@ -103,7 +116,9 @@ impl State {
 
     /// Pushes the frame of a suspended record; the outer loop restores its registers.
     fn push_record(&mut self, object: Value, base: u32, dst: u8, flags: FrameFlags) -> Result<(), Exit> {
-        let Some(record) = self.record(object) else { return Err(self.type_error("not a suspended function")) };
+        let Some(record) = self.record(object) else {
+            return Err(self.type_error("not a suspended function"));
+        };
         if self.frames.len() >= self.limits.call_depth as usize {
             return Err(Exit::Limit(Limit::CallDepth));
         }
@@ -162,7 +177,13 @@ impl State {
     // -- generators --------------------------------------------------------------------------------------------
 
     /// The end of a generator's prologue: the generator object is the call's result.
-    pub(crate) fn generator_start(&mut self, regs: &mut [Value], code: &Code, frame: Frame, d: u8) -> Result<(), Exit> {
+    pub(crate) fn generator_start(
+        &mut self,
+        regs: &mut [Value],
+        code: &Code,
+        frame: Frame,
+        d: u8,
+    ) -> Result<(), Exit> {
         if code.function(frame.func).kind == FunctionKind::AsyncGenerator {
             return Err(self.type_error("async generators are not supported yet"));
         }
