@@ -58,6 +58,29 @@ fn the_stacks_stop_at_their_limit() {
 }
 
 #[test]
+fn a_pattern_that_the_next_unit_decides_needs_no_stack() {
+    let needs_stack = |pattern: &str, text: &str| {
+        let program = program(pattern, "").expect(pattern);
+        let mut scratch = Scratch::new(StackBytes(0));
+        exec(&program, Str::Latin1(text.as_bytes()), 0, &mut Fuel(100_000), &mut scratch)
+            .map(|found| assert!(found.is_some(), "{pattern}"))
+            .is_err()
+    };
+    for (pattern, text) in [
+        (r"(\d+)-(\d+);", "2024-06;"),
+        ("^(?:foo|bar)*!$", "foobarfoo!"),
+        ("(?:,[^,]*)+$", "a,b,,c"),
+        (r"\w+(?= x)", "abc x"),
+        ("^(?:a|b|c)*$", "abcabc"),
+        ("\"[^\"]*\"", "say \"this\""),
+    ] {
+        assert!(!needs_stack(pattern, text), "{pattern}");
+    }
+    assert!(needs_stack("(?:a|ab)c", "abc"));
+    assert!(needs_stack(r"\w+\d", "abc1"));
+}
+
+#[test]
 fn nesting_is_allowed_up_to_its_limit() {
     let nested = |depth: usize| format!("{}a{}", "(?:bb|".repeat(depth), ")".repeat(depth));
     let program = program(&nested(MAX_NESTING), "").expect("at the limit");
