@@ -12,6 +12,9 @@ use thiserror::Error;
 /// The smallest amount allocated between two collections.
 const MIN_THRESHOLD: usize = 4 << 20;
 
+/// How many times the byte limit the arenas may take, free entries included.
+const FOOTPRINT: usize = 4;
+
 /// How much a guest may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -202,8 +205,17 @@ impl Account {
     }
 
     /// Takes note of what a collection left, and says whether the run can go on.
-    pub(crate) fn collected(&mut self, bytes: usize, records: usize, point: Point) -> Result<(), OverLimit> {
+    pub(crate) fn collected(
+        &mut self,
+        bytes: usize,
+        records: usize,
+        footprint: usize,
+        point: Point,
+    ) -> Result<(), OverLimit> {
         let bytes = bytes.saturating_add(self.outside);
+        if footprint > self.limits.bytes.saturating_mul(FOOTPRINT) {
+            return Err(OverLimit::Bytes { limit: self.limits.bytes });
+        }
         let again = self.last_point == Some(point);
         self.last_point = Some(point);
         self.bytes = bytes;

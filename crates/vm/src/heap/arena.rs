@@ -33,6 +33,9 @@ pub(crate) enum Vacancy {
     Taken,
 }
 
+/// An arena of so many bytes is never shrunk: it is about to be filled again, and fresh pages are dear.
+const KEEP: usize = 8 << 20;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Arena<I, T> {
     items: Vec<T>,
@@ -64,6 +67,11 @@ impl<I: Id, T: Record> Arena<I, T> {
         self.items.len()
     }
 
+    /// The memory that the entries take, free ones included, without what live ones own.
+    pub(crate) fn footprint(&self) -> usize {
+        self.items.len() * size_of::<T>()
+    }
+
     /// Every live record with its id, in id order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (I, &T)> {
         self.items
@@ -77,11 +85,14 @@ impl<I: Id, T: Record> Arena<I, T> {
     pub(crate) fn sweep(&mut self, marks: &Marks, mut dying: impl FnMut(&T)) -> Survivors {
         self.free.clear();
         let mut survivors = Survivors::default();
+        // The free entries after the last live one are given back instead of listed.
+        let mut end = 0;
         // From the top down, so that the free list hands out low ids first and the arena stays dense.
         for (word, chunk) in self.items.chunks_mut(64).enumerate().rev() {
             let bits = marks.word(word);
             for (bit, record) in chunk.iter_mut().enumerate().rev() {
                 if bits >> bit & 1 == 1 {
+                    end = end.max(word * 64 + bit + 1);
                     survivors.records += 1;
                     survivors.bytes += record.bytes();
                     continue;
@@ -90,8 +101,15 @@ impl<I: Id, T: Record> Arena<I, T> {
                     dying(record);
                     record.vacate();
                 }
-                self.free.push((word * 64 + bit) as u32);
+                if end > 0 {
+                    self.free.push((word * 64 + bit) as u32);
+                }
             }
+        }
+        self.items.truncate(end);
+        let keep = KEEP / size_of::<T>();
+        if self.items.capacity() > keep && self.items.capacity() / 4 > end {
+            self.items.shrink_to(keep.max(end * 2));
         }
         survivors
     }

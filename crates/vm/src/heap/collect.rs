@@ -177,7 +177,8 @@ impl Heap {
         // A deep structure may have made the stack large once; that is no reason to keep it.
         marker.stack.shrink_to(1 << 12);
         self.marker = marker;
-        self.account.collected(survivors.bytes, survivors.records, point)?;
+        let footprint = self.footprint();
+        self.account.collected(survivors.bytes, survivors.records, footprint, point)?;
         Ok(Collected { bytes: self.bytes(), records: self.records(), shapes_freed })
     }
 
@@ -195,6 +196,19 @@ impl Heap {
         count!(strings symbols bigints objects cells shapes tables accessors elements fields closures maps weaks buffers
             views);
         (total.bytes, total.records)
+    }
+
+    /// The memory behind the arenas, free entries included. A collection refuses to go on when this is more than four
+    /// times the limit: a guest that fills and empties one kind of record after the other could otherwise hold a
+    /// multiple of its limit in free entries.
+    pub fn footprint(&self) -> usize {
+        let mut total = self.slab.footprint();
+        macro_rules! count {
+            ($($arena:ident)*) => {$( total += self.$arena.footprint(); )*};
+        }
+        count!(strings symbols bigints objects cells shapes tables accessors elements fields closures maps weaks buffers
+            views);
+        total
     }
 
     fn prepare(&self, marker: &mut Marker) {

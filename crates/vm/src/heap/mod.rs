@@ -8,6 +8,14 @@
 //! `table`), object records (`object`, [`Class`]), properties (`property`, `define`, `assign`, `array`), the payloads of classes
 //! (`function`, `collection`, `weak`, `buffer`), equality, and the collector (`collect`).
 //!
+//! What callers must know: flatten a string before reading it ([`Heap::text`] does both); hold no id in a Rust local
+//! across an allocation unless it is a root; empty all inline caches when a collection reports freed shapes; and repeat
+//! the whole operation after `Collect`.
+//!
+//! Not here yet: the snapshot codec (every arena can be walked by id for it; charged capacities must be written or
+//! trimmed first), typed array elements and module namespaces (answered `Exotic`), finalisation callbacks, and a dense
+//! form for frozen arrays (they are sparse, so reading them costs a hash lookup).
+//!
 //! ```
 //! use outrigger_vm::heap::{Attrs, Found, Heap, Limits, Pace};
 //! use outrigger_vm::value::Value;

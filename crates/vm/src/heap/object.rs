@@ -316,6 +316,11 @@ impl Slab {
         self.free[usize::from(span.class & 31)].push(span.start);
     }
 
+    /// The memory that all spans take, free ones included.
+    pub(crate) fn footprint(&self) -> usize {
+        self.values.len() * size_of::<Value>()
+    }
+
     pub(crate) fn slice(&self, span: Span) -> &[Value] {
         &self.values[span.start as usize..span.start as usize + span.capacity()]
     }

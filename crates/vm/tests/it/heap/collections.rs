@@ -230,3 +230,20 @@ fn a_buffer_grows_shrinks_and_detaches_on_the_account() {
     assert_eq!(rig.heap.buffer(id), []);
     rig.check_accounts();
 }
+
+#[test]
+fn a_weak_entry_that_is_deleted_is_given_back() {
+    let mut rig = Rig::new(Pace::Adaptive);
+    let weak = rig.run(|heap| {
+        let shape = heap.root_shape(None)?;
+        heap.new_weak(shape, Class::WeakSet)
+    });
+    rig.roots.push(Value::object(weak));
+    let table = rig.heap.weak_of(weak).expect("a weak table");
+    let key = Value::object(rig.object());
+    rig.run(|heap| heap.weak_set(table, key, Value::TRUE));
+    assert!(rig.heap.weak_delete(table, key));
+    assert!(!rig.heap.weak_delete(table, key));
+    assert_eq!(rig.heap.weak_get(table, key), None);
+    rig.check_accounts();
+}

@@ -275,3 +275,45 @@ fn a_copy_of_a_heap_goes_its_own_way_under_its_own_limits() {
     assert_eq!(rig.heap.array_get(array, 7), Some(Value::int(7)));
     assert_eq!(copy.new_latin1(&[0; 10_000]), Err(AllocError::Collect), "its limit is near");
 }
+
+#[test]
+fn free_entries_are_given_back_or_count_against_the_limit() {
+    let limits = Limits { bytes: 8 * MIB, records: 1 << 20 };
+    // Waves of one kind of record each, as many as fit; the guest keeps the last of every wave, or nothing.
+    let waves = |keep_last: bool| -> Result<usize, OverLimit> {
+        let mut rig = Rig::with_limits(Pace::Adaptive, limits);
+        let (mut most, mut pins) = (0, 0);
+        for wave in 0..12 {
+            let mut last = Value::NULL;
+            while rig.heap.bytes() < limits.bytes / 8 * 7 && rig.heap.records() < limits.records {
+                last = rig.try_run(|heap| {
+                    let shape = heap.root_shape(None)?;
+                    Ok(match wave {
+                        0 => Value::internal(Internal::Cell(heap.new_cell(Value::NULL)?)),
+                        1 => Value::string(heap.new_latin1(b"short")?),
+                        2 => Value::object(heap.new_object(shape)?),
+                        3 => Value::bigint(heap.new_bigint(BigInt::from(1))?),
+                        4 => Value::array(heap.new_array(shape, &[])?),
+                        5 => Value::internal(Internal::Slots(heap.new_slots(&[])?)),
+                        _ => {
+                            let captures = [Value::NULL; 64];
+                            let some = &captures[..1 << (wave - 6)];
+                            Value::object(heap.new_closure(shape, Flags::NONE, 0, some, Value::NULL)?)
+                        }
+                    })
+                })?;
+                rig.roots.push(last);
+            }
+            rig.roots.truncate(pins);
+            if keep_last {
+                rig.roots.push(last);
+                pins += 1;
+            }
+            rig.collect()?;
+            most = most.max(rig.heap.footprint());
+        }
+        Ok(most)
+    };
+    assert!(waves(false).is_ok_and(|most| most <= 4 * limits.bytes));
+    assert_eq!(waves(true), Err(OverLimit::Bytes { limit: limits.bytes }));
+}
