@@ -6,7 +6,8 @@ use crate::code::ErrorKind;
 use crate::heap::{
     AllocError, Attrs, Class, Flags, Found, Heap, Key, ObjId, ShapeId, SymbolKind, atoms, symbols,
 };
-use crate::value::Value;
+use crate::text::number::print;
+use crate::value::{Unpacked, Value};
 
 /// Well-known objects.
 #[derive(Clone, Copy, Debug)]
@@ -298,10 +299,7 @@ impl State {
     /// `Name: message` of an error, or the text of anything else.
     pub(crate) fn describe(&mut self, v: Value) -> String {
         let Some(obj) = v.as_object() else {
-            return match self.primitive_to_string(v) {
-                Ok(s) => self.string_text(s),
-                Err(_) => "Symbol()".to_owned(),
-            };
+            return self.primitive_text(v);
         };
         let part = |st: &mut State, name| match st.heap.get(obj, Key::atom(name)) {
             Found::Data(v) => v.as_string().map(|s| st.string_text(s)).unwrap_or_default(),
@@ -314,6 +312,22 @@ impl State {
             (true, false) => message,
             (false, true) => name,
             (false, false) => format!("{name}: {message}"),
+        }
+    }
+
+    /// The text of a primitive, made outside the heap: it must not fail when the heap is full.
+    fn primitive_text(&mut self, v: Value) -> String {
+        match v.unpack() {
+            Unpacked::String(s) => self.string_text(s),
+            Unpacked::Int(i) => i.to_string(),
+            Unpacked::Double(x) => print::decimal(x, &mut print::Buffer::new()).to_owned(),
+            Unpacked::BigInt(id) => self.heap.bigint(id).to_string(),
+            Unpacked::Bool(b) => b.to_string(),
+            Unpacked::Null => "null".to_owned(),
+            Unpacked::Symbol(_) => "Symbol()".to_owned(),
+            Unpacked::Undefined | Unpacked::Hole | Unpacked::Internal(_) | Unpacked::Object(_) => {
+                "undefined".to_owned()
+            }
         }
     }
 }
