@@ -99,7 +99,7 @@ fn no_more_than_twenty_problems_are_told() {
 }
 
 /// A little of everything.
-const SAMPLE: &str = r#"
+pub(super) const SAMPLE: &str = r#"
 'use strict'; let [a = 1, , ...b] = [], { c, d: { e } = {}, ...f } = {};
 label: for (const x of [1, 2]) { if (x) continue label; else break }
 class A extends B { #p = 1; static s = `t${a}u`; get [c]() { return this.#p ?? super.m?.(...b) } static { var q } }

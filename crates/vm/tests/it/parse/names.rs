@@ -171,3 +171,29 @@ fn functions_in_a_block_are_hoisted_to_its_start() {
         .collect();
     assert_eq!(scopes, [1, 2]);
 }
+
+/// What a compiler relies on: a closure can copy each of its captures from the function around it.
+fn check_captures(program: &Program) {
+    for function in program.functions() {
+        for &captured in program.list(function.captures) {
+            let binding = program.binding(captured);
+            assert!(binding.captured && program.scope(binding.scope).has_captured);
+            let parent = function.parent.expect("the script captures nothing");
+            let owner = program.scope(binding.scope).function;
+            let outer = program.list(program.function(parent).captures);
+            assert!(owner == parent || outer.contains(&captured));
+        }
+    }
+}
+
+#[test]
+fn every_capture_is_at_hand_where_the_closure_is_made() {
+    for source in [
+        super::hostile::SAMPLE,
+        "let a; () => () => () => { class A extends a { [a] = () => a; #b() { return a.#b } static { () => this } } }",
+        "function f(a, b = () => [a, arguments, f]) { var a; return () => [() => this, a, new.target] }",
+        "class A extends B { constructor() { (() => (() => super(this))())() } m() { return () => super.m } }",
+    ] {
+        check_captures(&ok(source));
+    }
+}
