@@ -18,7 +18,15 @@ pub(crate) enum Repr {
     Wide(Box<[u16]>),
     /// A text under construction. Guests never hold it: they hold slices of it, which stay what they are while it
     /// grows at its end.
+    #[expect(
+        clippy::box_collection,
+        reason = "a bare vector would make every string record eight bytes larger"
+    )]
     Builder(Box<Vec<u8>>),
+    #[expect(
+        clippy::box_collection,
+        reason = "a bare vector would make every string record eight bytes larger"
+    )]
     WideBuilder(Box<Vec<u16>>),
     Rope {
         left: StrId,

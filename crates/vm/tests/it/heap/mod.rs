@@ -2,6 +2,7 @@
 
 mod arrays;
 mod collections;
+mod equality;
 mod garbage;
 mod objects;
 mod strings;
