@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use outrigger_vm::ast::Text;
+use outrigger_vm::heap::Str;
 use outrigger_vm::parse::{self, FreeNames, NestingLimit, Options, Permission, RegexProblem, TopLevel};
 use outrigger_vm::regex;
 
@@ -48,14 +49,13 @@ pub(crate) fn parse(source: &str, meta: &Meta) -> Result<()> {
 }
 
 fn check_regex(pattern: Text<'_>, flags: Text<'_>) -> Result<(), RegexProblem> {
-    let problem = |message: String| RegexProblem { message };
-    let flags = regex::Flags::parse(units(flags)).ok_or_else(|| problem("invalid flags".to_owned()))?;
-    regex::check(&units(pattern), flags).map_err(|error| problem(error.to_string()))
+    regex::check(borrowed(pattern), borrowed(flags))
+        .map_err(|error| RegexProblem { message: error.to_string() })
 }
 
-fn units(text: Text<'_>) -> Vec<u16> {
+fn borrowed(text: Text<'_>) -> Str<'_> {
     match text {
-        Text::Latin1(bytes) => bytes.iter().map(|byte| u16::from(*byte)).collect(),
-        Text::Wide(units) => units.to_vec(),
+        Text::Latin1(bytes) => Str::Latin1(bytes),
+        Text::Wide(units) => Str::Wide(units),
     }
 }
