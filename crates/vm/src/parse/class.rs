@@ -2,8 +2,9 @@
 
 use super::declare::PrivateKind;
 use super::function::Shape;
+use super::object::is_key_start;
 use super::parser::{AwaitMeans, Parsed, Parser};
-use super::primary::{is_key_start, span_of};
+use super::primary::span_of;
 use super::token::{T, word};
 use crate::ast::{
     Atom, BindingKind, Body, Class, ClassElement, ClassId, ElementKind, Expr, ExprId, Flavour, FunctionId,

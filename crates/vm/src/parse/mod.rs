@@ -1,6 +1,6 @@
 //! Source text to a checked and resolved [`Program`].
 //!
-//! One pass reads tokens (`lexer`, `literal`), builds the tree (`expr`, `primary`, `pattern`, `stmt`, `loops`,
+//! One pass reads tokens (`lexer`, `literal`), builds the tree (`expr`, `chain`, `primary`, `object`, `pattern`, `stmt`, `loops`,
 //! `function`, `class`), declares names and finds every early error that does not need to know what a name means
 //! (`declare`). A second pass over the tree (`resolve`) says where each name leads.
 //!
@@ -31,6 +31,7 @@
 //! );
 //! ```
 
+mod chain;
 mod class;
 mod declare;
 mod diagnostic;
@@ -39,6 +40,7 @@ mod function;
 mod lexer;
 mod literal;
 mod loops;
+mod object;
 mod options;
 mod parser;
 mod pattern;
