@@ -1,6 +1,6 @@
 //! `encodeURI`, `decodeURI` and their component forms; `escape` and `unescape` of Annex B.
 //!
-//! All are linear; a result of encoding has at most [`MAX_GROWTH`] units for each one of the input.
+//! All are linear (ask [`cost`] first); a result of encoding has at most [`MAX_GROWTH`] units for each of the input.
 
 use thiserror::Error;
 
@@ -8,6 +8,11 @@ use super::{Str, Text};
 
 /// Every code unit becomes at most three bytes, each spelled with three units.
 pub const MAX_GROWTH: usize = 9;
+
+/// The work of encoding or decoding `len` code units.
+pub fn cost(len: usize) -> u64 {
+    1 + 2 * len as u64
+}
 
 /// The text cannot be encoded or decoded. V8's message is "URI malformed", whatever is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -108,17 +108,19 @@ pub fn as_uint_n(bits: u64, value: &BigInt) -> Result<BigInt, BigIntError> {
     Ok(value & ((BigInt::from(1) << bits) - 1u32))
 }
 
-/// The work of a product or a quotient, and the limbs of its result at most.
+/// The work of a product or a quotient.
 pub fn product_cost(left: &BigInt, right: &BigInt) -> u64 {
-    1 + limbs(left).saturating_mul(limbs(right)) / 2
+    let (left, right) = (limbs(left), limbs(right));
+    1 + left + right + left.saturating_mul(right) / 8
 }
 
 /// The work of a power; zero when it will be refused or is trivial.
 pub fn pow_cost(base: &BigInt, exponent: &BigInt) -> u64 {
     match u64::try_from(exponent) {
         Ok(exponent) if base.bits() > 1 && base.bits().saturating_mul(exponent) <= 2 * MAX_BITS => {
+            // The squarings are a geometric series whose last member has half of the result on either side.
             let limbs = base.bits() * exponent / 64;
-            1 + limbs.saturating_mul(limbs)
+            1 + limbs + limbs.saturating_mul(limbs) / 24
         }
         Ok(_) | Err(_) => 0,
     }

@@ -5,7 +5,8 @@
 //! - [`double`]: conversion to and from doubles, comparison with them
 //!
 //! Costs: addition and bit operations are linear in the longer operand, multiplication and division are charged as
-//! the product of the lengths, radix conversion as the square of the length. All are upper bounds.
+//! the product of the lengths, radix conversion as the square of the length. The factors were measured between one
+//! thousand and a hundred thousand digits; past that the library's better algorithms make them generous.
 
 pub mod arithmetic;
 pub mod double;

@@ -58,7 +58,7 @@ pub fn print_cost(value: &BigInt) -> u64 {
 }
 
 fn quadratic(limbs: u64) -> u64 {
-    1 + limbs + limbs.saturating_mul(limbs) / 4
+    1 + 20 * limbs + limbs.saturating_mul(limbs) / 8
 }
 
 /// `None` when there is no digit or something that is not a digit.

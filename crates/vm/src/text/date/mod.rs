@@ -9,4 +9,4 @@ mod parse;
 pub mod print;
 
 pub use calendar::Fields;
-pub use parse::parse;
+pub use parse::{parse, parse_cost};

@@ -12,6 +12,11 @@ use self::tokens::{Scanner, Token, Word};
 use super::super::Str;
 use super::calendar::{make_date, make_day, make_time, time_clip};
 
+/// The work of reading a date from `len` code units.
+pub fn parse_cost(len: usize) -> u64 {
+    1 + 2 * len as u64
+}
+
 /// The time value that the text stands for, NaN when it stands for none. Linear in the text.
 ///
 /// ```

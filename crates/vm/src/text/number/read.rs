@@ -3,6 +3,11 @@
 use super::super::{Str, unicode};
 use super::print::Radix;
 
+/// The work of reading a number from `len` code units. Digits past the 800th or so no longer count but are seen.
+pub fn cost(len: usize) -> u64 {
+    1 + len as u64
+}
+
 /// `StringToNumber`: the whole text, white space around it allowed; NaN when it is no number.
 ///
 /// ```

@@ -6,7 +6,18 @@ use super::segments::{Segment, segments};
 /// A result has at most this many code units for each one of the input; charge for it before.
 pub const MAX_GROWTH: usize = 3;
 
-/// `String.prototype.toLowerCase`.
+/// The work of changing the case of a text.
+pub fn case_cost(text: Str<'_>) -> u64 {
+    match text {
+        Str::Latin1(bytes) if bytes.is_ascii() => super::super::linear_cost(bytes.len()),
+        // Every capital sigma looks at its neighbours.
+        Str::Wide(units) if units.contains(&0x3A3) => 1 + 30 * text.len() as u64,
+        // Every code point is looked up.
+        Str::Latin1(_) | Str::Wide(_) => 1 + 5 * text.len() as u64,
+    }
+}
+
+/// `String.prototype.toLowerCase`. Ask [`case_cost`] first.
 ///
 /// ```
 /// use outrigger_vm::text::{Text, unicode};

@@ -6,8 +6,8 @@ mod normal;
 mod segments;
 mod space;
 
-pub use case::{MAX_GROWTH as MAX_CASE_GROWTH, to_lower_case, to_upper_case};
-pub use normal::{Form, is_well_formed, normalize, to_well_formed};
+pub use case::{MAX_GROWTH as MAX_CASE_GROWTH, case_cost, to_lower_case, to_upper_case};
+pub use normal::{Form, is_well_formed, normalize, normalize_cost, to_well_formed};
 pub use space::{is_line_terminator, is_white_space, trim, trim_end, trim_start};
 
 /// Whether a code point may start an identifier (`ID_Start`, `$`, `_`).

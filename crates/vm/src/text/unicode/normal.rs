@@ -37,7 +37,17 @@ impl Form {
     }
 }
 
-/// `String.prototype.normalize`; `None` when the text is in that form already.
+/// The work of normalizing a text.
+pub fn normalize_cost(text: Str<'_>, form: Form) -> u64 {
+    match (text, form) {
+        (Str::Latin1(bytes), _) if bytes.is_ascii() => super::super::linear_cost(bytes.len()),
+        (_, Form::Nfc | Form::Nfd) => 1 + 10 * text.len() as u64,
+        // One unit may become eighteen.
+        (_, Form::Nfkc | Form::Nfkd) => 1 + 60 * text.len() as u64,
+    }
+}
+
+/// `String.prototype.normalize`, after [`normalize_cost`]; `None` when the text is in that form already.
 ///
 /// ```
 /// use outrigger_vm::text::{Text, unicode::{Form, normalize}};
