@@ -169,7 +169,7 @@ pub(crate) fn for_in_next(st: &mut State, w: &mut Window, d: u8, a: u8) -> Resul
         i = i.wrapping_add(1);
         w[a as usize + 1] = Value::int(i);
         // A key that was deleted meanwhile is not visited.
-        let key = st.to_key(name)?;
+        let key = st.property_key(name)?;
         let there = match subject.as_object() {
             Some(obj) => st.heap.get(obj, key) != Found::Absent,
             None => true,

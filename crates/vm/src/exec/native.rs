@@ -291,7 +291,7 @@ fn define_property(st: &mut State, target: Value, key: Value, desc: Value) -> Re
     let (Some(obj), Some(desc)) = (target.as_object(), desc.as_object()) else {
         return Err(st.type_error("Object.defineProperty called on non-object"));
     };
-    let key = st.to_key(key)?;
+    let key = st.property_key(key)?;
     let field = |st: &State, name| match st.heap.get(desc, Key::atom(name)) {
         crate::heap::Found::Data(v) => Some(v),
         _ => None,

@@ -70,7 +70,7 @@ pub(crate) fn to_key(st: &mut State, w: &mut Window, d: u8, v: Value) -> Res {
     if v.is_object() {
         return Err(st.enter_helper(w, Helper::ToKey, &[v], d, FrameFlags::NONE));
     }
-    let key = st.to_key(v)?;
+    let key = st.property_key(v)?;
     Ok(st.heap.key_to_value(key)?)
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn declare_function(st: &mut State, f: Value, site: u32) -> Done {
 #[inline(never)]
 pub(crate) fn init_member(st: &mut State, target: Value, key: Value, f: Value, member: Member) -> Done {
     let Some(obj) = target.as_object() else { return Ok(()) };
-    let key = st.to_key(key)?;
+    let key = st.property_key(key)?;
     let mut desc = Descriptor { configurable: Some(true), enumerable: Some(false), ..Descriptor::EMPTY };
     match member {
         Member::Method | Member::Field => {
@@ -187,7 +187,7 @@ pub(crate) fn get_super(
     key: Value,
 ) -> Res {
     let base = super_base(st, method)?;
-    let key = st.to_key(key)?;
+    let key = st.property_key(key)?;
     let Some(base) = base else { return Err(st.type_error("Cannot read properties of null")) };
     match st.heap.get(base, key) {
         Found::Absent => Ok(Value::UNDEFINED),
@@ -208,7 +208,7 @@ pub(crate) fn set_super(
     v: Value,
 ) -> Done {
     let base = super_base(st, method)?;
-    let key = st.to_key(key)?;
+    let key = st.property_key(key)?;
     let mut at = base;
     while let Some(obj) = at {
         match st.heap.get_own(obj, key) {
@@ -478,7 +478,7 @@ fn copy_except(
     let mut skipped = Vec::new();
     if let Some(list) = except.as_array() {
         for v in st.heap.packed(list).unwrap_or_default().to_vec() {
-            skipped.push(st.to_key(v)?);
+            skipped.push(st.property_key(v)?);
         }
     }
     for key in keys {

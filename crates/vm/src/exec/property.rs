@@ -112,7 +112,7 @@ pub(crate) fn get_elem(st: &mut State, w: &mut Window, d: u8, receiver: Value, k
     if key.is_object() {
         return Err(st.enter_helper(w, Helper::GetElem, &[receiver, key], d, FrameFlags::NONE));
     }
-    let key = st.to_key(key)?;
+    let key = st.property_key(key)?;
     get(st, w, d, receiver, key)
 }
 
@@ -245,7 +245,7 @@ pub(crate) fn set_elem(
     if key.is_object() && !receiver.is_nullish() {
         return Err(st.enter_helper(w, Helper::SetElem, &[receiver, key, value], 0, FrameFlags::DISCARD));
     }
-    let key = st.to_key(key)?;
+    let key = st.property_key(key)?;
     set(st, w, receiver, key, value)
 }
 
@@ -266,7 +266,7 @@ pub(crate) fn init_prop(st: &mut State, obj: ObjId, site: u32, value: Value) -> 
 }
 
 pub(crate) fn init_elem(st: &mut State, obj: ObjId, key: Value, value: Value) -> Result<(), Exit> {
-    let key = st.to_key(key)?;
+    let key = st.property_key(key)?;
     define_value(st, obj, key, Descriptor::data(value, Attrs::ALL))
 }
 
@@ -275,7 +275,7 @@ pub(crate) fn delete(st: &mut State, receiver: Value, key: Value) -> Res {
     if receiver.is_nullish() {
         return Err(st.type_error("Cannot convert undefined or null to object"));
     }
-    let key = st.to_key(key)?;
+    let key = st.property_key(key)?;
     let Some(obj) = receiver.as_object() else { return Ok(Value::TRUE) };
     match st.heap.delete_own(obj, key)? {
         Deleted::Yes => Ok(Value::TRUE),
@@ -292,7 +292,7 @@ pub(crate) fn has(st: &mut State, key: Value, object: Value) -> Res {
     let Some(obj) = object.as_object() else {
         return Err(st.type_error("Cannot use 'in' operator to search in a primitive value"));
     };
-    let key = st.to_key(key)?;
+    let key = st.property_key(key)?;
     Ok(Value::bool(st.heap.get(obj, key) != Found::Absent))
 }
 
@@ -377,7 +377,7 @@ pub(crate) fn private(st: &State, receiver: Value, name: Value) -> Own {
 
 impl State {
     /// ToPropertyKey of anything but an object.
-    pub(crate) fn to_key(&mut self, v: Value) -> Result<Key, Exit> {
+    pub(crate) fn property_key(&mut self, v: Value) -> Result<Key, Exit> {
         if let Some(i) = v.as_int()
             && let Ok(i) = u32::try_from(i)
             && let Some(key) = Key::index(i)

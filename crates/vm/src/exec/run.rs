@@ -117,29 +117,35 @@ fn grow(regs: &mut Vec<Value>, end: usize) {
 #[expect(clippy::cognitive_complexity, reason = "likewise")]
 fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
     'frame: loop {
-        let Some(&frame) = st.frames.last() else { return Exit::Done(Value::UNDEFINED) };
-        let entry = code.entry(frame.func);
-        let frame = if frame.pc == 0 || frame.flags.has(FrameFlags::RESTORE) {
-            if let Some(exception) = prepare(st, regs, entry) {
-                st.pc = frame.pc;
-                return Exit::Throw(exception);
-            }
-            match st.frames.last() {
-                Some(&frame) => frame,
-                None => return Exit::Done(Value::UNDEFINED),
-            }
-        } else {
-            frame
-        };
+        // Only what the loop needs is copied out of the frame; cold arms look again.
+        let Some(top) = st.frames.last() else { return Exit::Done(Value::UNDEFINED) };
+        let (entry, start) = (code.entry(top.func), top.pc);
+        if (start == 0 || top.flags.has(FrameFlags::RESTORE))
+            && let Some(exception) = prepare(st, regs, entry)
+        {
+            st.pc = start;
+            return Exit::Throw(exception);
+        }
+        let Some(top) = st.frames.last() else { return Exit::Done(Value::UNDEFINED) };
+        let (frame_base, flags, closure) = (top.base, top.flags, top.closure);
         let ops = code.window(entry);
         st.above = entry.registers as u8;
-        let base = frame.base as usize;
+        let base = frame_base as usize;
         let Some(w) = regs.get_mut(base..).and_then(|r| r.first_chunk_mut::<SPAN>()) else {
             return Exit::Limit(Limit::CallDepth);
         };
         let w: &mut Window = w;
-        let mut pc: u16 = frame.pc as u16;
+        let mut pc: u16 = start as u16;
 
+        // The whole frame, for arms that are not in a hurry.
+        macro_rules! frame {
+            () => {
+                match st.frames.last() {
+                    Some(&frame) => frame,
+                    None => return Exit::Done(Value::UNDEFINED),
+                }
+            };
+        }
         macro_rules! r {
             ($i:expr) => {
                 w[$i as usize]
@@ -519,17 +525,17 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     }
                 }
                 Op::GetCap(d, n) => {
-                    if let Some(cell) = st.heap.capture(frame.closure, u32::from(n)).as_cell() {
+                    if let Some(cell) = st.heap.capture(closure, u32::from(n)).as_cell() {
                         r!(d) = st.heap.cell(cell);
                     }
                 }
                 Op::SetCap(a, n) => {
-                    if let Some(cell) = st.heap.capture(frame.closure, u32::from(n)).as_cell() {
+                    if let Some(cell) = st.heap.capture(closure, u32::from(n)).as_cell() {
                         st.heap.set_cell(cell, r!(a));
                     }
                 }
                 Op::GetCapChecked(d, n, k) => {
-                    let cell = st.heap.capture(frame.closure, u32::from(n)).as_cell();
+                    let cell = st.heap.capture(closure, u32::from(n)).as_cell();
                     let v = cell.map_or(Value::HOLE, |c| st.heap.cell(c));
                     if v.is_hole() {
                         effect!(object::uninitialised(st, k));
@@ -537,7 +543,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     r!(d) = v;
                 }
                 Op::SetCapChecked(a, n, k) => {
-                    if let Some(cell) = st.heap.capture(frame.closure, u32::from(n)).as_cell() {
+                    if let Some(cell) = st.heap.capture(closure, u32::from(n)).as_cell() {
                         if st.heap.cell(cell).is_hole() {
                             effect!(object::uninitialised(st, k));
                         }
@@ -569,10 +575,10 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 }
                 Op::DeclareVar(s) => effect!(object::declare_var(st, s)),
                 Op::DeclareFunc(a, s) => effect!(object::declare_function(st, r!(a), s)),
-                Op::Callee(d) => r!(d) = frame.callee,
+                Op::Callee(d) => r!(d) = frame!().callee,
                 Op::NewTarget(d) => {
-                    let suspendable = frame.flags.has(FrameFlags::ASYNC.and(FrameFlags::GENERATOR));
-                    r!(d) = if suspendable { Value::UNDEFINED } else { frame.new_target };
+                    let suspendable = flags.has(FrameFlags::ASYNC.and(FrameFlags::GENERATOR));
+                    r!(d) = if suspendable { Value::UNDEFINED } else { frame!().new_target };
                 }
                 Op::CheckThis(a) => {
                     if r!(a).is_hole() {
@@ -698,7 +704,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                         && let Some(closure) = st.heap.closure_of(obj)
                         && !st.heap.flags(obj).has(crate::heap::Flags::CLASS_CONSTRUCTOR)
                     {
-                        let base = frame.base + u32::from(a) + 1;
+                        let base = frame_base + u32::from(a) + 1;
                         let calling =
                             Calling { dst: d, flags: FrameFlags::NONE, new_target: Value::UNDEFINED };
                         match st.push_closure(closure, r!(a), base, base + 1, u32::from(n), calling) {
@@ -721,16 +727,16 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::InitFields(a, b) => effect!(object::init_fields(st, w, r!(a), r!(b))),
                 Op::Ret(a) => {
                     let value = r!(a);
-                    if frame.flags != FrameFlags::NONE {
+                    if flags != FrameFlags::NONE {
                         st.pc = u32::from(pc);
                         match st.return_special(regs, code, value) {
                             Ok(()) => continue 'frame,
                             Err(exit) => return exit,
                         }
                     }
-                    st.frames.pop();
+                    let dst = st.frames.pop().map_or(0, |f| f.dst);
                     let Some(caller) = st.frames.last() else { return Exit::Done(value) };
-                    let at = caller.base as usize + frame.dst as usize;
+                    let at = caller.base as usize + dst as usize;
                     if let Some(place) = regs.get_mut(at) {
                         *place = value;
                     }
@@ -738,7 +744,8 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 }
                 Op::RetUndef => {
                     st.pc = u32::from(pc);
-                    if frame.flags == FrameFlags::NONE {
+                    if flags == FrameFlags::NONE {
+                        let frame = frame!();
                         st.frames.pop();
                         if let Err(exit) = st.deliver(regs, code, frame, Value::UNDEFINED) {
                             return exit;
@@ -757,6 +764,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::ThrowNew(kind, k) => effect!(object::throw_new(st, kind, k)),
                 Op::Arguments(d) => {
                     st.pc = u32::from(pc);
+                    let frame = frame!();
                     match object::arguments(st, regs, &frame) {
                         Ok(v) => {
                             if let Some(place) = regs.get_mut(base + d as usize) {
@@ -772,6 +780,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 }
                 Op::Rest(d, n) => {
                     st.pc = u32::from(pc);
+                    let frame = frame!();
                     match object::rest(st, regs, &frame, n) {
                         Ok(v) => {
                             if let Some(place) = regs.get_mut(base + d as usize) {
@@ -831,6 +840,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
 
                 Op::GeneratorStart(d) => {
                     st.pc = u32::from(pc);
+                    let frame = frame!();
                     match st.generator_start(regs, code, frame, d) {
                         Ok(()) => continue 'frame,
                         Err(exit) => return exit,
@@ -839,6 +849,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::Yield(d, a, m) => {
                     st.pc = u32::from(pc);
                     let v = r!(a);
+                    let frame = frame!();
                     match st.yield_value(regs, code, frame, v, (d, m)) {
                         Ok(()) => continue 'frame,
                         Err(exit) => return exit,
@@ -847,6 +858,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::YieldResult(d, a, m) => {
                     st.pc = u32::from(pc);
                     let v = r!(a);
+                    let frame = frame!();
                     match st.yield_result(regs, code, frame, v, (d, m)) {
                         Ok(()) => continue 'frame,
                         Err(exit) => return exit,
@@ -855,6 +867,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::Await(d, a) => {
                     st.pc = u32::from(pc);
                     let v = r!(a);
+                    let frame = frame!();
                     match st.await_value(regs, code, frame, v, d) {
                         Ok(()) => continue 'frame,
                         Err(exit) => return exit,

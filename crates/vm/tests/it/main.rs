@@ -1,7 +1,7 @@
 //! What the engine promises, room by room.
 
+mod exec;
 mod heap;
 mod parse;
 mod regex;
 mod text;
-mod exec;
