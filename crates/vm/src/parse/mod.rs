@@ -1,8 +1,8 @@
 //! Source text to a checked and resolved [`Program`].
 //!
-//! One pass reads tokens (`lexer`, `literal`), builds the tree (`expr`, `chain`, `primary`, `object`, `pattern`, `stmt`, `loops`,
-//! `function`, `class`), declares names and finds every early error that does not need to know what a name means
-//! (`declare`). A second pass over the tree (`resolve`) says where each name leads.
+//! One pass reads tokens (`lexer`, `literal`), builds the tree (`expr`, `chain`, `primary`, `object`, `pattern`,
+//! `stmt`, `loops`, `function`, `class`), declares names and finds every early error that does not need to know what
+//! a name means (`declare`). A second pass over the tree (`resolve`) says where each name leads.
 //!
 //! The source is always strict. Parsing is linear: what may be an expression or a pattern is read as an expression
 //! and converted once, when `=`, `=>` or `of` shows what it was. Recursion is bounded by [`NestingLimit`]; chains of

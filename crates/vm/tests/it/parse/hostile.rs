@@ -115,7 +115,7 @@ fn a_source_cut_off_anywhere_is_an_error_or_a_program_and_never_a_panic() {
     for (end, _) in SAMPLE.char_indices() {
         if let Err(problems) = parse(&SAMPLE[..end], &options()) {
             for problem in &problems {
-                problem.render(&SAMPLE[..end]);
+                assert!(problem.render(&SAMPLE[..end]).contains(&problem.message));
             }
             assert!(!problems.is_empty());
         }
@@ -129,7 +129,7 @@ proptest! {
     fn random_text_is_an_error_or_a_program_and_never_a_panic(source in "\\PC{0,60}") {
         if let Err(problems) = parse(&source, &options()) {
             prop_assert!(!problems.is_empty());
-            problems[0].render(&source);
+            prop_assert!(problems[0].render(&source).contains(&problems[0].message));
         }
     }
 
@@ -139,7 +139,7 @@ proptest! {
         let source: String = picks.iter().map(|&i| pieces[i % pieces.len()]).collect();
         if let Err(problems) = parse(&source, &options()) {
             prop_assert!(!problems.is_empty());
-            problems[0].render(&source);
+            prop_assert!(problems[0].render(&source).contains(&problems[0].message));
         }
     }
 }

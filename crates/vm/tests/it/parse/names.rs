@@ -104,7 +104,7 @@ fn what_a_function_has_implicitly_is_captured_by_its_arrows() {
     for binding in [f.this, f.arguments, f.new_target] {
         assert!(program.binding(binding.unwrap()).captured);
     }
-    assert!(of(FunctionKind::Arrow).all(|arrow| arrow.this.is_none() && arrow.captures.len() >= 1));
+    assert!(of(FunctionKind::Arrow).all(|arrow| arrow.this.is_none() && !arrow.captures.is_empty()));
     let script = program.function(Program::SCRIPT);
     assert!(program.binding(script.this.unwrap()).captured);
     assert_eq!(uses("arguments", "arguments"), ["global"]);
