@@ -14,6 +14,9 @@ impl Compiler<'_> {
         let mark = self.emit.mark();
         self.enter_scope(class.scope);
         self.private_names(id);
+        // The class's own names are variables although an expression may be under way around it.
+        let locals = self.emit.locals();
+        self.emit.set_locals();
         // Constructor and prototype, neighbours.
         let ctor = self.emit.alloc_many(2);
         let heritage = self.emit.alloc();
@@ -63,6 +66,7 @@ impl Compiler<'_> {
         }
         self.emit.emit(Op::Move(dst, ctor));
         self.emit.release(mark);
+        self.emit.restore_locals(locals);
     }
 
     /// A fresh private key for each private name of the class.

@@ -117,6 +117,16 @@ impl Emitter {
         u16::from(r) < self.locals
     }
 
+    /// How many registers hold variables, to give back to [`Emitter::restore_locals`].
+    pub(crate) fn locals(&self) -> u16 {
+        self.locals
+    }
+
+    /// Undoes a [`Emitter::set_locals`] in the middle of an expression.
+    pub(crate) fn restore_locals(&mut self, locals: u16) {
+        self.locals = locals;
+    }
+
     /// Declares that the registers below the present mark hold variables, which instructions must keep.
     pub(crate) fn set_locals(&mut self) {
         self.locals = self.next;

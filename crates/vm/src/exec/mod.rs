@@ -292,7 +292,7 @@ impl Vm {
                     Ok(true) => {}
                     Ok(false) => return self.idle(),
                     Err(Exit::Done(_)) => continue,
-                    Err(exit) => return stopped(exit, &mut self.state),
+                    Err(exit) => return self.stop(exit),
                 }
                 if self.state.frames.is_empty() {
                     continue;
@@ -302,7 +302,7 @@ impl Vm {
                 Exit::Done(value) => {
                     self.root.get_or_insert(value);
                 }
-                exit => return stopped(exit, &mut self.state),
+                exit => return self.stop(exit),
             }
         }
     }
@@ -330,7 +330,7 @@ impl Vm {
         };
         match settled {
             Ok(()) | Err(Exit::Done(_)) => self.run(),
-            Err(exit) => stopped(exit, &mut self.state),
+            Err(exit) => self.stop(exit),
         }
     }
 
@@ -357,6 +357,26 @@ impl Vm {
     /// A new guest error, to answer a host call with.
     pub fn error(&mut self, message: &str) -> Value {
         self.state.new_error(crate::code::ErrorKind::Error, message).unwrap_or(Value::UNDEFINED)
+    }
+
+    /// What a run that cannot go on by itself tells the host. A limit is final.
+    fn stop(&mut self, exit: Exit) -> Step {
+        match exit {
+            Exit::Throw(e) => {
+                self.state.frames.clear();
+                Step::Threw(e)
+            }
+            Exit::Limit(limit) => {
+                self.refused = Some(limit);
+                Step::Limit(limit)
+            }
+            Exit::Suspend => match self.state.pending.clone() {
+                Some(call) => Step::Suspended(call),
+                None => Step::Stuck,
+            },
+            Exit::Done(v) => Step::Completed(v),
+            Exit::Enter | Exit::Alloc(_) => Step::Stuck,
+        }
     }
 
     /// Starts the next microtask. `Ok(false)`: there is none.
@@ -396,22 +416,6 @@ impl Vm {
             Some(Err(e)) => Step::Threw(e),
             None => Step::Stuck,
         }
-    }
-}
-
-fn stopped(exit: Exit, st: &mut State) -> Step {
-    match exit {
-        Exit::Throw(e) => {
-            st.frames.clear();
-            Step::Threw(e)
-        }
-        Exit::Limit(limit) => Step::Limit(limit),
-        Exit::Suspend => match st.pending.clone() {
-            Some(call) => Step::Suspended(call),
-            None => Step::Stuck,
-        },
-        Exit::Done(v) => Step::Completed(v),
-        Exit::Enter | Exit::Alloc(_) => Step::Stuck,
     }
 }
 

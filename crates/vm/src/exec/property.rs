@@ -12,6 +12,11 @@ use crate::value::{Unpacked, Value};
 #[inline(never)]
 pub(crate) fn get_prop(st: &mut State, w: &mut Window, d: u8, receiver: Value, site: u32) -> Res {
     let key = st.sites[site as usize].key;
+    if let Some(array) = receiver.as_array()
+        && key == Key::atom(atoms::LENGTH)
+    {
+        return Ok(Value::uint(st.heap.array_length(array)));
+    }
     if let Some(obj) = receiver.as_object() {
         let shape = st.heap.shape(obj);
         let s = st.sites[site as usize];

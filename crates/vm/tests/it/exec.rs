@@ -441,3 +441,50 @@ fn a_stack_names_functions_lines_and_columns() {
         "Error: here\n    at inner (2:10)\n    at outer (4:21)\n    at <anonymous> (5:1)",
     )]);
 }
+
+#[test]
+fn a_limit_is_final() {
+    let mut vm = Vm::new(Limits { instructions: 1_000, ..LIMITS }, &[]).unwrap();
+    vm.load("for (;;) {}").unwrap();
+    assert_eq!(vm.run(), Step::Limit(Limit::Instructions));
+    assert_eq!(vm.run(), Step::Limit(Limit::Instructions));
+}
+
+#[test]
+fn a_program_too_large_for_its_registers_is_refused_with_a_reason() {
+    let many = |n: usize| (0..n).map(|i| format!("let v{i} = {i};")).collect::<String>();
+    let load = |source: &str| Vm::new(LIMITS, &[]).unwrap().load(source).map_err(|e| e.to_string());
+    assert_eq!(load(&many(200)), Ok(()));
+    assert_eq!(
+        load(&many(300)),
+        Err("function needs more than 240 registers: it has too many variables or arguments".to_owned())
+    );
+}
+
+#[test]
+fn compiled_code_can_be_read() {
+    use outrigger_vm::code::{Base, disassemble};
+    use outrigger_vm::compile::{Source, compile};
+    use outrigger_vm::parse::{FreeNames, NestingLimit, Options, Permission, TopLevel, parse};
+    let options = Options {
+        top_level_await: Permission::Refused,
+        top_level_return: Permission::Refused,
+        intrinsics: Permission::Refused,
+        top_level: TopLevel::Private,
+        free_names: FreeNames::Allowed,
+        nesting: NestingLimit::SAFE_ON_2_MIB,
+        source_bytes: 1_000,
+        check_regex: |_, _| Ok(()),
+    };
+    let tree = parse("let x = 1; x + 2", &options).unwrap();
+    let program = compile(&tree, Base::ZERO, Source::Guest).unwrap();
+    let expected = "function 0 Script registers=4 parameters=0 captures=[]\n\
+                    \x20    0 LoadUndef(1)\n\
+                    \x20    1 LoadUndef(2)\n\
+                    \x20    2 LoadInt(1, 1)\n\
+                    \x20    3 AddInt(3, 1, 2)\n\
+                    \x20    4 Move(2, 3)\n\
+                    \x20    5 Ret(2)\n\
+                    \x20    6 RetUndef\n";
+    assert_eq!(disassemble(&program), expected);
+}
