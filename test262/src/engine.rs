@@ -3,7 +3,6 @@
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use outrigger_vm::ast::Text;
-use outrigger_vm::heap::Str;
 use outrigger_vm::parse::{self, FreeNames, NestingLimit, Options, Permission, RegexProblem, TopLevel};
 use outrigger_vm::regex;
 
@@ -49,13 +48,5 @@ pub(crate) fn parse(source: &str, meta: &Meta) -> Result<()> {
 }
 
 fn check_regex(pattern: Text<'_>, flags: Text<'_>) -> Result<(), RegexProblem> {
-    regex::check(borrowed(pattern), borrowed(flags))
-        .map_err(|error| RegexProblem { message: error.to_string() })
-}
-
-fn borrowed(text: Text<'_>) -> Str<'_> {
-    match text {
-        Text::Latin1(bytes) => Str::Latin1(bytes),
-        Text::Wide(units) => Str::Wide(units),
-    }
+    regex::check(pattern.into(), flags.into()).map_err(|error| RegexProblem { message: error.to_string() })
 }
