@@ -198,6 +198,18 @@ impl Compiler<'_> {
             self.emit.jump(|t| Op::JNullish(value, t), label);
         }
         let position = self.tree.expr_span(node).end.saturating_sub(1);
+        let value = match (&hand, step) {
+            // What a call answered is called in turn: without a receiver.
+            (Hand::Value(_), Step::Call(..) | Step::Tagged(_)) => {
+                let at = self.callee_pair(value);
+                if at != value {
+                    self.emit.emit(Op::Move(at, value));
+                }
+                self.emit.emit(Op::LoadUndef(at + 1));
+                at
+            }
+            _ => value,
+        };
         match step {
             Step::Member(_, atom) => {
                 let site = self.atom_site(atom);

@@ -123,6 +123,8 @@ fn functions_closures_and_loops_work() {
         ("const c = 1; try { c = 2; } catch (e) { e.message }", "Assignment to constant variable."),
         ("const o = {f() { return this.x; }, x: 4}; o.f()", "4"),
         ("(function () { return this; })()", "undefined"),
+        ("const f = () => function (a) { return typeof this + a; }; f(1, 2)(3)", "undefined3"),
+        ("const t = s => t2 => s[0] + t2[0]; t`a``b`", "ab"),
         ("const o = {x: 1, f() { return [1].length && (() => this.x)(); }}; o.f()", "1"),
         ("switch (3) { case 1: 'a'; case 3: 'b'; case 4: 'c'; break; default: 'd' }", "c"),
         ("switch (9) { case 1: 'a'; default: 'd'; case 2: 'e' }", "e"),
