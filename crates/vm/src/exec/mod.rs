@@ -15,9 +15,11 @@
 //!
 //! # What is missing
 //!
-//! Async generators; proxies and other exotic objects (a TypeError says so); `lexical` globals shared between scripts;
-//! regular expression literals; tagged template objects; bound functions; more than about 230 arguments from a
-//! spread; functions above 65,535 instructions or 240 registers (refused when compiled).
+//! Async generators (a TypeError when called); proxies and other exotic objects (a TypeError says so); top-level names
+//! shared between scripts (`TopLevel::Shared`: the compiler has the switch, nothing sets it, and lexical ones have no
+//! home yet); regular expression literals; bound functions; template objects are not extensible but not frozen; a
+//! `then` that is a getter counts as absent; more than about 230 arguments from a spread; functions above 65,535
+//! instructions or 240 registers are refused when compiled. The natives are only those that the tests need.
 //!
 //! ```
 //! use outrigger_vm::exec::{Limits, Step, Vm};

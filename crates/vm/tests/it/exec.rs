@@ -34,7 +34,7 @@ fn eval_with(source: &str, pace: Pace) -> String {
     }
 }
 
-/// Runs each script and compares its value, as text, with what node says.
+/// Runs each script and compares its value, as text, with what the language says it is.
 fn check(cases: &[(&str, &str)]) {
     let mut wrong = String::new();
     for &(source, expected) in cases {
