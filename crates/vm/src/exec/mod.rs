@@ -60,6 +60,7 @@ use crate::code::{Constant, Program};
 use crate::compile::{CompileError, Source, compile};
 use crate::heap::{AllocError, Attrs, Flags, Heap, Key, Marker, OverLimit, Pace, Point, atoms};
 use crate::parse::{Diagnostic, FreeNames, NestingLimit, Options, Permission, RegexProblem, TopLevel, parse};
+use crate::regex;
 use crate::value::Value;
 use call::Calling;
 use code_table::Code;
@@ -198,7 +199,10 @@ impl Vm {
             free_names: FreeNames::RefuseAmbient,
             nesting: NestingLimit::SAFE_ON_2_MIB,
             source_bytes: Options::MAX_SOURCE,
-            check_regex: |_: Text<'_>, _: Text<'_>| Ok::<(), RegexProblem>(()),
+            check_regex: |pattern: Text<'_>, flags: Text<'_>| {
+                regex::check(pattern.into(), flags.into())
+                    .map_err(|error| RegexProblem { message: error.to_string() })
+            },
         };
         let tree = parse(source, &options).map_err(LoadError::Parse)?;
         let program = compile(&tree, self.state.code.base(), kind)?;

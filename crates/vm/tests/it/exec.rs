@@ -490,3 +490,10 @@ fn compiled_code_can_be_read() {
                     \x20    6 RetUndef\n";
     assert_eq!(disassemble(&program), expected);
 }
+
+#[test]
+fn a_pattern_that_is_none_is_refused_before_anything_runs() {
+    let found = eval_with("ask(1); /(/", Pace::Adaptive);
+    assert!(found.starts_with("load: the script is not valid"), "{found}");
+    assert_eq!(eval_with("if (false) /(a)/u; 1", Pace::Adaptive), "1");
+}
