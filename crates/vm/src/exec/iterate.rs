@@ -10,6 +10,7 @@ use super::object::array_push;
 use super::state::{Exit, State};
 use crate::heap::{Attrs, Found, Key, Own, symbols};
 use crate::value::Value;
+use std::collections::BTreeSet;
 
 /// What a step found.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -123,7 +124,8 @@ pub(crate) fn for_in(st: &mut State, w: &mut Window, a: u8, b: u8) -> Result<(),
     let subject = w[b as usize];
     let mut at = subject.as_object();
     let list = st.heap.new_array(st.realm.array_shape, &[subject])?;
-    let mut seen = Vec::new();
+    // A tree and not a hash table: no choice of keys makes it slow.
+    let mut seen = BTreeSet::new();
     while let Some(obj) = at {
         let mut keys = Vec::new();
         if !st.heap.own_keys(obj, &mut keys) {
@@ -138,7 +140,7 @@ pub(crate) fn for_in(st: &mut State, w: &mut Window, a: u8, b: u8) -> Result<(),
                 Own::Data { attrs, .. } | Own::Accessor { attrs, .. } => attrs,
                 Own::Absent | Own::Exotic => continue,
             };
-            seen.push(key);
+            seen.insert(key);
             if attrs.has(Attrs::ENUMERABLE) {
                 let name = st.heap.key_to_value(key)?;
                 array_push(st, Value::array(list), name)?;

@@ -497,3 +497,10 @@ fn a_pattern_that_is_none_is_refused_before_anything_runs() {
     assert!(found.starts_with("load: the script is not valid"), "{found}");
     assert_eq!(eval_with("if (false) /(a)/u; 1", Pace::Adaptive), "1");
 }
+
+#[test]
+fn for_in_over_many_keys_and_a_prototype_with_the_same_keys_is_not_quadratic() {
+    let source = "const proto = {}, own = { __proto__: proto }; for (let i = 0; i < 60000; i++) { proto['k' + i] = 1; own['k' + i] = 2; } \
+                  let n = 0; for (const k in own) n++; n";
+    assert_eq!(eval_with(source, Pace::Adaptive), "60000");
+}
