@@ -56,7 +56,8 @@ Exit status:
   128+N  it was ended by signal N
 
 Signals: SIGINT, SIGTERM or SIGHUP once stops gracefully (ask, then SIGTERM, then SIGKILL of the whole
-tree), twice stops now. When standard input is a pipe and its other end closes, the owner is gone and
+tree), twice stops now. A reader of the output that does not read holds up neither for longer than two
+seconds. When standard input is a pipe and its other end closes, the owner is gone and
 the program is stopped as well, unless --stdin says otherwise.
 
 Examples:

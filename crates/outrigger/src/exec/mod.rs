@@ -9,6 +9,7 @@ mod watch;
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use outrigger_supervise::driver::{Child, ChildEvent, Events, Heard, Settings, Supervisor};
@@ -18,6 +19,7 @@ use outrigger_supervise::spec::Tee;
 use outrigger_supervise::state::{Incarnation, Ladder};
 use serde::Serialize;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use self::forward::Output;
 use self::owner::{Owner, Wish};
@@ -28,6 +30,9 @@ use crate::trees;
 
 /// Chunks of output that may wait for a slow reader. Then the child waits.
 const CHUNKS: usize = 16;
+
+/// How long a stop waits for whoever reads our output, beyond the ladder.
+const READER_GRACE: Duration = Duration::from_secs(2);
 
 /// Runs the program and returns its exit code, or ours.
 pub(crate) fn run(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
@@ -54,13 +59,11 @@ async fn supervise(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
     let mut watching = tokio::spawn(watcher.watch(child.clone(), spoken));
 
     let mut telling = std::pin::pin!(tell(child.events(), &output, format));
-    let mut deadline = std::pin::pin!(async {
-        match timeout {
-            Some(limit) => tokio::time::sleep(limit).await,
-            None => std::future::pending().await,
-        }
-    });
+    let mut deadline = std::pin::pin!(at(timeout.and_then(after)));
     let mut why = Ended::ByItself;
+    // Once a stop has begun, this is when even a reader of our output is no longer waited for.
+    let mut patience = None;
+    let stopped_by = || after(ladder.ask.saturating_add(ladder.term).saturating_add(READER_GRACE));
     loop {
         tokio::select! {
             () = &mut telling => break,
@@ -68,6 +71,7 @@ async fn supervise(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
                 why = Ended::ByRequest;
                 match wish {
                     Wish::Stop => {
+                        patience = stopped_by();
                         stop(&child, ladder);
                         if format == Format::Text && std::io::stderr().is_terminal() {
                             let name = child.name();
@@ -76,46 +80,66 @@ async fn supervise(args: ExecArgs, format: Format) -> anyhow::Result<ExitCode> {
                         }
                     }
                     Wish::Kill => {
-                        // Whoever asks twice does not want to wait for a reader of its output either.
+                        patience = after(READER_GRACE);
                         watching.abort();
                         kill(&child);
                     }
                 }
             }
             () = output.closed(), if why == Ended::ByItself => {
-                why = Ended::ReaderGone;
+                (why, patience) = (Ended::ReaderGone, stopped_by());
                 stop(&child, ladder);
             }
             () = &mut deadline, if why == Ended::ByItself => {
-                why = Ended::TimedOut;
+                (why, patience) = (Ended::TimedOut, stopped_by());
                 stop(&child, ladder);
+            }
+            () = at(patience) => {
+                // The processes are gone by now; only what they said is stuck.
+                watching.abort();
+                kill(&child);
+                break;
             }
         }
     }
     let outcome = child.wait().await;
     drop(child);
-    // The last words of the child are still on their way to us, and from us to our reader.
-    tokio::select! {
-        _ = &mut watching => {}
-        _ = owner.next() => watching.abort(),
-    }
     let code = outcome::exit_code(&outcome, why);
-    match format {
-        Format::Json => {
-            output.events([Told::Done { reason: outcome::reason(&outcome, why), exit_code: code }]).await;
-        }
-        Format::Text => {
-            if let Some(text) = outcome::conclusion(&outcome, why, sandbox) {
-                output.note(&format!("{}: {text}\n", say::label())).await;
+    let conclude = async {
+        // The last words of the child are still on their way to us, and from us to our reader.
+        let _ = (&mut watching).await;
+        match format {
+            Format::Json => {
+                output.events([Told::Done { reason: outcome::reason(&outcome, why), exit_code: code }]).await;
+            }
+            Format::Text => {
+                if let Some(text) = outcome::conclusion(&outcome, why, sandbox) {
+                    output.note(&format!("{}: {text}\n", say::label())).await;
+                }
             }
         }
-    }
+        output.flushed().await;
+    };
     tokio::select! {
-        () = output.flushed() => {}
-        // Whoever asks again does not want to wait for a slow reader either.
+        () = conclude => {}
+        // Whoever asks now does not want to wait for a slow reader either.
         _ = owner.next() => {}
+        () = at(patience.and_then(|_| after(READER_GRACE))) => {}
     }
     Ok(ExitCode::from(code))
+}
+
+/// The moment so far from now; none, if the clock does not reach that far.
+fn after(wait: Duration) -> Option<Instant> {
+    Instant::now().checked_add(wait)
+}
+
+/// Waits for a moment that may never come.
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// A supervisor that has cleared up after hosts that crashed, and why nothing can be written down, if that is so. Only a

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::process::{Finished, finish, outrigger};
+use crate::process::{Finished, Running, finish, outrigger};
 
 fn run(args: &[&str]) -> Finished {
     finish(&mut outrigger(args.iter().copied()))
@@ -111,6 +111,31 @@ fn a_failure_in_a_strict_box_says_how_to_open_it() {
     assert!(refused.stderr.contains("--read PATH"), "{}", refused.stderr);
     let granted = run(&["exec", "--sandbox", "strict", "--read", file, "--", "cat", file]);
     assert_eq!((granted.code(), granted.stdout.as_str()), (0, "42\n"), "{}", granted.stderr);
+}
+
+#[test]
+fn times_beyond_the_end_of_the_world_are_as_good_as_none() {
+    let long = "1000000000000h";
+    let all = ["--timeout", "--term-within", "--ask-within", "--ready-within", "--stall"];
+    for option in all {
+        let finished = run(&["exec", option, long, "--", "sh", "-c", "exit 7"]);
+        assert_eq!(finished.code(), 7, "{option}: {}", finished.stderr);
+    }
+    let beating =
+        run(&["exec", "--ready", "line:up", "--heartbeat", &format!("silence:{long}"), "--", "echo", "up"]);
+    assert_eq!(beating.code(), 0, "{}", beating.stderr);
+    let running = Running::start(&mut outrigger([
+        "exec",
+        "--term-within",
+        long,
+        "--",
+        "sh",
+        "-c",
+        "echo up; exec sleep 1000",
+    ]));
+    running.wait_for_output("up");
+    running.signal("TERM");
+    assert_eq!(running.finish().code(), 128 + 15);
 }
 
 #[test]

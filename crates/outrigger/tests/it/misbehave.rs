@@ -155,3 +155,32 @@ fn a_slow_reader_makes_the_child_wait_and_loses_nothing() {
     assert_eq!(finished.code(), 0);
     assert!(finished.stdout.ends_with("\n2000000\n"));
 }
+
+/// Starts `exec` on a child that floods, with nobody reading what comes out, ends it, and waits for the end.
+fn ended_without_a_reader(options: &[&str], end: impl Fn(u32)) {
+    let tag = Tag::new();
+    let mut args = vec!["exec", "--env", tag.as_arg(), "--term-within", "100ms"];
+    args.extend_from_slice(options);
+    args.extend_from_slice(&["--", "yes"]);
+    let mut child = outrigger(args).spawn().expect("outrigger starts");
+    tag.wait_for(1);
+    end(child.id());
+    let ended = wait_until(PATIENCE, || child.try_wait().expect("it can be waited for").is_some());
+    if ended.is_err() {
+        child.kill().expect("it can be killed");
+    }
+    ended.unwrap_or_else(|()| panic!("{options:?}: a reader that never reads held up the stop"));
+    tag.must_be_gone(std::time::Duration::ZERO, "after outrigger has ended");
+}
+
+#[test]
+fn a_reader_that_never_reads_does_not_hold_up_a_stop() {
+    let term = |pid: u32| {
+        let sent = std::process::Command::new("kill").args(["-s", "TERM", &pid.to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+    };
+    ended_without_a_reader(&["--timeout", "300ms"], |_| {});
+    ended_without_a_reader(&["--timeout", "300ms", "--json"], |_| {});
+    ended_without_a_reader(&[], term);
+    ended_without_a_reader(&["--json"], term);
+}
