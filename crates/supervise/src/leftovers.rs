@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -48,7 +49,7 @@ impl Leftovers {
         })?;
         // Under another name until it is locked, so that nobody clears it up half made.
         let (folder, unfinished) =
-            (registry.join(format!("{HOST}{random}")), registry.join(format!(".{random}")));
+            (registry.join(format!("{HOST}{random}")), registry.join(format!("{UNFINISHED}{random}")));
         fs::create_dir(&unfinished).map_err(failed("making", &unfinished))?;
         let lock_path = unfinished.join(LOCK);
         let lock = File::create(&lock_path).map_err(failed("making", &lock_path))?;
@@ -83,6 +84,10 @@ impl Leftovers {
         let mut dead = Vec::new();
         for entry in listing {
             let entry = entry.map_err(failed("reading", registry))?;
+            if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+                remove_abandoned(&entry);
+                continue;
+            }
             if !entry.file_name().to_string_lossy().starts_with(HOST) {
                 continue;
             }
@@ -171,6 +176,23 @@ pub struct Killed {
 
 /// How the folders of hosts are called.
 const HOST: &str = "host-";
+
+/// How a folder is called before it is locked.
+const UNFINISHED: &str = ".";
+
+/// A host is in that state for microseconds; one that is for this long died in it.
+const ABANDONED_AFTER: Duration = Duration::from_secs(60);
+
+/// Removes the folder of a host that died while it made it. Nothing can be in it yet.
+fn remove_abandoned(entry: &fs::DirEntry) {
+    let age = entry.metadata().and_then(|facts| facts.modified()).map(|made| made.elapsed());
+    if let Ok(Ok(age)) = age
+        && age > ABANDONED_AFTER
+    {
+        // If it cannot be removed now, the next sweep tries again.
+        let _ = fs::remove_dir_all(entry.path());
+    }
+}
 
 /// The file in each of them that is locked while the host lives.
 const LOCK: &str = "lock";

@@ -19,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_sweep_leaves_the_trees_of_living_hosts_alone", living),
         trial("a_host_that_ends_in_order_leaves_no_notes", in_order),
         trial("a_half_written_note_still_names_its_tree", half_written),
+        trial("a_folder_that_was_never_finished_is_removed_when_it_is_old", abandoned_folder),
     ]
 }
 
@@ -125,4 +126,17 @@ fn nothing() -> Swept {
 
 fn command_line(pid: Pid) -> String {
     String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).into_owned()
+}
+
+async fn abandoned_folder() {
+    let registry = tempfile::tempdir().expect("a folder");
+    let (old, new) = (registry.path().join(".old"), registry.path().join(".new"));
+    for folder in [&old, &new] {
+        std::fs::create_dir(folder).expect("a folder");
+        std::fs::write(folder.join("lock"), "").expect("a file");
+    }
+    let hour_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    std::fs::File::open(&old).and_then(|folder| folder.set_modified(hour_ago)).expect("a time");
+    Leftovers::sweep(registry.path()).expect("a sweep");
+    assert!(!old.exists() && new.exists());
 }
