@@ -122,6 +122,25 @@ const BOOT: Point = Point(u64::MAX);
 
 const PRELUDE: &str = include_str!("prelude.js");
 
+/// What a guest's script may say.
+const GUEST: Options = Options {
+    top_level_await: Permission::Allowed,
+    top_level_return: Permission::Refused,
+    intrinsics: Permission::Refused,
+    top_level: TopLevel::Private,
+    free_names: FreeNames::RefuseAmbient,
+    nesting: NestingLimit::SAFE_ON_2_MIB,
+    source_bytes: Options::MAX_SOURCE,
+    check_regex: |pattern: Text<'_>, flags: Text<'_>| {
+        regex::check(pattern.into(), flags.into())
+            .map_err(|error| RegexProblem { message: error.to_string() })
+    },
+};
+
+/// What the prelude may say.
+const OURS: Options =
+    Options { top_level_await: Permission::Refused, intrinsics: Permission::Allowed, ..GUEST };
+
 impl Vm {
     /// A machine with these limits and these capabilities as global functions.
     pub fn new(limits: Limits, capabilities: &[&str]) -> Result<Vm, LoadError> {
@@ -162,7 +181,7 @@ impl Vm {
         };
         let mut vm = Vm { state, regs: vec![Value::UNDEFINED; 1024], root: None, refused: None };
         vm.repeat(|vm| vm.state.populate())?;
-        vm.load_from(PRELUDE, Source::Prelude)?;
+        vm.load_from(PRELUDE, &OURS, Source::Prelude)?;
         if let Step::Completed(list) = vm.run()
             && let Some(list) = list.as_array()
         {
@@ -186,25 +205,17 @@ impl Vm {
 
     /// Parses, compiles and enters a guest's script; [`Vm::run`] then runs it.
     pub fn load(&mut self, source: &str) -> Result<(), LoadError> {
-        self.load_from(source, Source::Guest)
+        self.load_from(source, &GUEST, Source::Guest)
     }
 
-    fn load_from(&mut self, source: &str, kind: Source) -> Result<(), LoadError> {
-        let ours = if kind == Source::Prelude { Permission::Allowed } else { Permission::Refused };
-        let options = Options {
-            top_level_await: if kind == Source::Guest { Permission::Allowed } else { Permission::Refused },
-            top_level_return: Permission::Refused,
-            intrinsics: ours,
-            top_level: TopLevel::Private,
-            free_names: FreeNames::RefuseAmbient,
-            nesting: NestingLimit::SAFE_ON_2_MIB,
-            source_bytes: Options::MAX_SOURCE,
-            check_regex: |pattern: Text<'_>, flags: Text<'_>| {
-                regex::check(pattern.into(), flags.into())
-                    .map_err(|error| RegexProblem { message: error.to_string() })
-            },
-        };
-        let tree = parse(source, &options).map_err(LoadError::Parse)?;
+    /// The same by other rules than a guest's, for conformance tests. Intrinsics stay refused.
+    pub fn load_with(&mut self, source: &str, options: &Options) -> Result<(), LoadError> {
+        let options = Options { intrinsics: Permission::Refused, ..*options };
+        self.load_from(source, &options, Source::Guest)
+    }
+
+    fn load_from(&mut self, source: &str, options: &Options, kind: Source) -> Result<(), LoadError> {
+        let tree = parse(source, options).map_err(LoadError::Parse)?;
         let program = compile(&tree, self.state.code.base(), kind)?;
         let program = Arc::new(program);
         self.repeat(|vm| vm.enter(&program))?;
