@@ -9,5 +9,5 @@ mod op;
 mod program;
 
 pub use disassemble::disassemble;
-pub use op::{ErrorKind, K, Member, Op, R, S, T};
+pub use op::{Declare, ErrorKind, K, Member, Op, R, S, T};
 pub use program::{Base, Capture, Constant, Function, FunctionKind, Handler, Program, Template, WINDOW};

@@ -335,6 +335,10 @@ pub enum Op {
     GetRealIter(R, R) = 156,
     /// does nothing; fills what was patched away
     Nop = 160,
+    /// one step of declaring the global name of site s, or of checking that it may be (see [`Declare`])
+    DeclareGlobal(Declare, S) = 161,
+    /// initialises the lexical global of site s with a
+    InitGlobal(R, S) = 162,
 }
 
 const _: () = assert!(size_of::<Op>() == 8);
@@ -357,6 +361,24 @@ pub enum Member {
     LiteralGetter = 5,
     /// A setter of an object literal.
     LiteralSetter = 6,
+}
+
+/// The steps of declaring a script's global names. Every check comes before the first declaration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Declare {
+    /// SyntaxError if a `let`, `const` or `class` of this name is impossible.
+    CheckLexical = 0,
+    /// SyntaxError if a `var` or function of this name collides with a lexical one.
+    CheckVar = 1,
+    /// TypeError if the global object cannot take a function of this name.
+    CheckFunction = 2,
+    /// TypeError if the global object cannot take a `var` of this name.
+    CheckRoom = 3,
+    /// Declares a `let` or `class`, not yet initialised.
+    Let = 4,
+    /// Declares a `const`, not yet initialised.
+    Const = 5,
 }
 
 /// Which error an instruction throws.

@@ -6,7 +6,7 @@ use super::emit::{Emitter, Shape};
 use super::{CompileError, Compiler, Source};
 use crate::ast::{Binding, BindingId, BindingKind, Body, Flavour, FunctionId, Pattern, Target};
 use crate::ast::{Function as Tree, FunctionKind as TreeKind};
-use crate::code::{Capture, FunctionKind, Op};
+use crate::code::{Capture, Declare, FunctionKind, Op};
 use crate::compile::variable::{Place, Store};
 
 impl Compiler<'_> {
@@ -244,12 +244,33 @@ impl Compiler<'_> {
     }
 
     fn declare_globals(&mut self, f: &Tree) {
-        let bindings: Vec<BindingId> = self.tree.list(self.tree.scope(f.scope).bindings).to_vec();
-        for b in bindings {
+        let scope = *self.tree.scope(f.scope);
+        let mut names = Vec::new();
+        for &b in self.tree.list(scope.bindings) {
             let binding = *self.tree.binding(b);
-            if self.is_global(b) && binding.kind == BindingKind::Var {
+            if self.is_global(b) {
                 let site = self.atom_site(binding.name);
-                self.emit.emit(Op::DeclareVar(site));
+                names.push((binding.kind, site));
+            }
+        }
+        let is_lexical = |kind| matches!(kind, BindingKind::Let | BindingKind::Const | BindingKind::Class);
+        for &(kind, site) in &names {
+            let check = if is_lexical(kind) { Declare::CheckLexical } else { Declare::CheckVar };
+            self.emit.emit(Op::DeclareGlobal(check, site));
+        }
+        for &(kind, site) in names.iter().filter(|(kind, _)| !is_lexical(*kind)) {
+            let check =
+                if kind == BindingKind::Function { Declare::CheckFunction } else { Declare::CheckRoom };
+            self.emit.emit(Op::DeclareGlobal(check, site));
+        }
+        for &(kind, site) in &names {
+            match kind {
+                BindingKind::Var => self.emit.emit(Op::DeclareVar(site)),
+                BindingKind::Const => self.emit.emit(Op::DeclareGlobal(Declare::Const, site)),
+                BindingKind::Let | BindingKind::Class => {
+                    self.emit.emit(Op::DeclareGlobal(Declare::Let, site));
+                }
+                _ => {}
             }
         }
     }

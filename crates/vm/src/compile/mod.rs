@@ -30,8 +30,10 @@ use variable::Place;
 /// Whose source is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A guest's script.
+    /// A guest's script: its top-level names are its own.
     Guest,
+    /// A script whose top-level names every script of the machine sees, as the language has it for web pages.
+    Shared,
     /// The engine's own prelude: its functions do not show in tracebacks.
     Prelude,
 }
@@ -105,7 +107,7 @@ struct Compiler<'t> {
     /// Receives the value of expression statements: the script's result.
     completion: Option<u8>,
     depth: u32,
-    /// Whether the script's `var`s and functions are properties of the global object.
+    /// Whether the script's top-level names are seen by other scripts.
     shared: bool,
     failed: Option<CompileError>,
 }
@@ -131,7 +133,7 @@ impl<'t> Compiler<'t> {
             control: Vec::new(),
             completion: None,
             depth: 0,
-            shared: false,
+            shared: source == Source::Shared,
             failed: None,
         }
     }

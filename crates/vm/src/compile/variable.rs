@@ -34,11 +34,18 @@ pub(crate) enum Store {
 }
 
 impl Compiler<'_> {
-    /// Whether a binding is a property of the global object.
+    /// Whether a binding is seen by other scripts: a property of the global object, or a shared lexical name.
     pub(crate) fn is_global(&self, binding: BindingId) -> bool {
         let b = self.tree.binding(binding);
         self.shared
-            && matches!(b.kind, BindingKind::Var | BindingKind::Function)
+            && matches!(
+                b.kind,
+                BindingKind::Var
+                    | BindingKind::Function
+                    | BindingKind::Let
+                    | BindingKind::Const
+                    | BindingKind::Class
+            )
             && self.tree.scope(b.scope).kind == ScopeKind::Script
     }
 
@@ -187,7 +194,10 @@ impl Compiler<'_> {
             Variable::Captured(slot) => self.emit.emit(Op::SetCap(src, slot)),
             Variable::Global => {
                 let site = self.atom_site(r.name);
-                self.emit.emit(Op::SetGlobal(src, site));
+                self.emit.emit(match store {
+                    Store::Initialise => Op::InitGlobal(src, site),
+                    Store::Assign => Op::SetGlobal(src, site),
+                });
             }
         }
     }

@@ -39,6 +39,7 @@ mod arith;
 mod call;
 mod code_table;
 mod frame;
+mod global;
 mod helper;
 mod iterate;
 mod native;
@@ -208,10 +209,12 @@ impl Vm {
         self.load_from(source, &GUEST, Source::Guest)
     }
 
-    /// The same by other rules than a guest's, for conformance tests. Intrinsics stay refused.
+    /// The same by other rules than a guest's, for conformance tests: with [`TopLevel::Shared`] scripts loaded one
+    /// after another see each other's top-level names. Intrinsics stay refused.
     pub fn load_with(&mut self, source: &str, options: &Options) -> Result<(), LoadError> {
         let options = Options { intrinsics: Permission::Refused, ..*options };
-        self.load_from(source, &options, Source::Guest)
+        let kind = if options.top_level == TopLevel::Shared { Source::Shared } else { Source::Guest };
+        self.load_from(source, &options, kind)
     }
 
     fn load_from(&mut self, source: &str, options: &Options, kind: Source) -> Result<(), LoadError> {

@@ -304,6 +304,9 @@ pub(crate) fn has(st: &mut State, key: Value, object: Value) -> Res {
 /// A global variable through its site.
 #[inline(never)]
 pub(crate) fn get_global(st: &mut State, w: &mut Window, d: u8, site: u32, missing: Missing) -> Res {
+    if let Some(lexical) = super::global::read(st, site) {
+        return lexical;
+    }
     let global = st.realm.global;
     let key = st.sites[site as usize].key;
     match st.heap.get(global, key) {
@@ -325,6 +328,9 @@ pub(crate) enum Missing {
 
 #[inline(never)]
 pub(crate) fn set_global(st: &mut State, w: &mut Window, site: u32, value: Value) -> Result<(), Exit> {
+    if let Some(lexical) = super::global::write(st, site, value) {
+        return lexical;
+    }
     let global = st.realm.global;
     let key = st.sites[site as usize].key;
     if st.heap.get(global, key) == Found::Absent {

@@ -13,6 +13,8 @@ use crate::value::{Unpacked, Value};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Realm {
     pub(crate) global: ObjId,
+    /// The `let`, `const` and `class` names that scripts share.
+    pub(crate) script_scope: ObjId,
     pub(crate) object_prototype: ObjId,
     pub(crate) function_prototype: ObjId,
     pub(crate) array_prototype: ObjId,
@@ -75,6 +77,7 @@ impl Realm {
         let fields = heap.new_symbol(SymbolKind::Private, None)?;
         Ok(Realm {
             global: plain(heap)?,
+            script_scope: heap.new_object(bare)?,
             object_prototype,
             function_prototype,
             array_prototype,
@@ -109,6 +112,7 @@ impl Realm {
     pub(crate) fn mark(&self, m: &mut crate::heap::Marker) {
         let objects = [
             self.global,
+            self.script_scope,
             self.object_prototype,
             self.function_prototype,
             self.array_prototype,

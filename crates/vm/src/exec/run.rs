@@ -9,7 +9,7 @@ use super::code_table::{Code, Entry};
 use super::frame::FrameFlags;
 use super::property::{self, Missing};
 use super::state::{Exit, Limit, NO_SHAPE, State};
-use super::{Window, iterate, object};
+use super::{Window, global, iterate, object};
 use crate::code::{ErrorKind, Op};
 use crate::heap::{AllocError, Point};
 use crate::value::Value;
@@ -895,6 +895,8 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     _ => {}
                 },
                 Op::Nop => {}
+                Op::DeclareGlobal(step, s) => effect!(global::declare(st, step, s)),
+                Op::InitGlobal(a, s) => global::initialise(st, s, r!(a)),
             }
         }
     }

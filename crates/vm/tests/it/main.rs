@@ -4,4 +4,5 @@ mod exec;
 mod heap;
 mod parse;
 mod regex;
+mod scripts;
 mod text;

@@ -1,0 +1,117 @@
+//! Global names: declaring them, and the scope of `let`, `const` and `class` that scripts share.
+//!
+//! Shared lexical names are properties of an object that no script can reach. A name that is declared but not yet
+//! initialised holds the hole; a `const` is not writable. Sites that found a name there remember its slot.
+
+use super::state::{Exit, Res, Site, State};
+use crate::code::{Declare, ErrorKind};
+use crate::heap::{Attrs, Key, NO_SLOT, Own};
+use crate::value::Value;
+
+/// One step of a script's declarations.
+#[inline(never)]
+pub(crate) fn declare(st: &mut State, step: Declare, site: u32) -> Result<(), Exit> {
+    let key = st.sites[site as usize].key;
+    let (global, scope) = (st.realm.global, st.realm.script_scope);
+    let lexical = st.heap.get_own(scope, key) != Own::Absent;
+    let own = st.heap.get_own(global, key);
+    match step {
+        Declare::CheckLexical => {
+            let restricted = match own {
+                Own::Data { attrs, .. } | Own::Accessor { attrs, .. } => !attrs.has(Attrs::CONFIGURABLE),
+                Own::Absent | Own::Exotic => false,
+            };
+            if lexical || restricted { Err(redeclared(st, key)) } else { Ok(()) }
+        }
+        Declare::CheckVar if lexical => Err(redeclared(st, key)),
+        Declare::CheckVar => Ok(()),
+        Declare::CheckFunction => {
+            let possible = match own {
+                Own::Absent => st.heap.is_extensible(global),
+                Own::Data { attrs, .. } => {
+                    attrs.has(Attrs::CONFIGURABLE) || attrs.has(Attrs::WRITABLE.and(Attrs::ENUMERABLE))
+                }
+                Own::Accessor { attrs, .. } => attrs.has(Attrs::CONFIGURABLE),
+                Own::Exotic => false,
+            };
+            if possible { Ok(()) } else { Err(refused(st, key)) }
+        }
+        Declare::CheckRoom if own == Own::Absent && !st.heap.is_extensible(global) => Err(refused(st, key)),
+        Declare::CheckRoom => Ok(()),
+        Declare::Let | Declare::Const => {
+            let attrs = if step == Declare::Let { Attrs::WRITABLE } else { Attrs::NONE };
+            st.heap.add_property(scope, key, attrs, Value::HOLE)?;
+            // Whoever found a property of the global object under this name must look again.
+            for site in st.sites.iter_mut().filter(|s| s.key == key) {
+                *site = Site::new(key);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A shared `let`, `const` or `class` gets its first value.
+#[inline(never)]
+pub(crate) fn initialise(st: &mut State, site: u32, v: Value) {
+    let key = st.sites[site as usize].key;
+    let scope = st.realm.script_scope;
+    if let Own::Data { slot, .. } = st.heap.get_own(scope, key)
+        && slot != NO_SLOT
+    {
+        st.heap.set_slot(scope, slot, v);
+    }
+}
+
+/// Reads a shared lexical name. Nothing if there is none.
+pub(crate) fn read(st: &mut State, site: u32) -> Option<Res> {
+    let s = st.sites[site as usize];
+    let scope = st.realm.script_scope;
+    if s.holder == Some(scope)
+        && let Some(v) = st.heap.slot_if_shape(scope, s.shape, s.slot)
+        && !v.is_hole()
+    {
+        return Some(Ok(v));
+    }
+    let Own::Data { value, slot, .. } = st.heap.get_own(scope, s.key) else { return None };
+    if value.is_hole() {
+        return Some(Err(too_early(st, s.key)));
+    }
+    let shape = st.heap.shape(scope);
+    if slot != NO_SLOT && !st.heap.is_dictionary(shape) {
+        st.sites[site as usize] = Site { shape, next: shape, slot, holder: Some(scope), ..s };
+    }
+    Some(Ok(value))
+}
+
+/// Assigns to a shared lexical name. Nothing if there is none.
+pub(crate) fn write(st: &mut State, site: u32, v: Value) -> Option<Result<(), Exit>> {
+    let key = st.sites[site as usize].key;
+    let scope = st.realm.script_scope;
+    let Own::Data { value, attrs, slot } = st.heap.get_own(scope, key) else { return None };
+    if value.is_hole() {
+        return Some(Err(too_early(st, key)));
+    }
+    if !attrs.has(Attrs::WRITABLE) {
+        return Some(Err(st.type_error("Assignment to constant variable.")));
+    }
+    st.heap.set_slot(scope, slot, v);
+    Some(Ok(()))
+}
+
+#[cold]
+fn too_early(st: &mut State, key: Key) -> Exit {
+    let name = st.key_text(key);
+    st.throw(ErrorKind::Reference, &format!("Cannot access '{name}' before initialization"))
+}
+
+#[cold]
+fn redeclared(st: &mut State, key: Key) -> Exit {
+    let name = st.key_text(key);
+    st.throw(ErrorKind::Syntax, &format!("Identifier '{name}' has already been declared"))
+}
+
+#[cold]
+fn refused(st: &mut State, key: Key) -> Exit {
+    let name = st.key_text(key);
+    st.type_error(&format!("Cannot declare global '{name}'"))
+}
