@@ -1,4 +1,4 @@
-//! The only file that knows the engine: what it means for a test to pass at each stage.
+//! The stages, and what it means for a test to pass at the first: it is parsed, or refused.
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -13,18 +13,29 @@ use crate::meta::{Meta, Phase};
 pub(crate) enum Stage {
     /// Only parsed: what must be refused is refused, everything else is accepted.
     Parse,
+    /// Executed after its harness.
+    Run,
 }
 
 impl Stage {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Parse => "parse",
+            Self::Run => "run",
+        }
+    }
+
+    /// Where its known failures are, seen from the project's folder.
+    pub(crate) fn ledger(self) -> &'static str {
+        match self {
+            Self::Parse => "test262/ledger-parse.txt",
+            Self::Run => "test262/ledger.txt",
         }
     }
 }
 
 /// A guest may not use `await` as a name at the top of a script; a test may.
-const OPTIONS: Options = Options {
+pub(crate) const OPTIONS: Options = Options {
     top_level_await: Permission::Refused,
     top_level_return: Permission::Refused,
     intrinsics: Permission::Refused,

@@ -87,11 +87,14 @@ impl Worker {
         }
         match self.answers.recv_timeout(PATIENCE) {
             Ok(line) => match line.split_once('\t') {
-                None if line == "pass" => Verdict::Pass,
+                Some(("pass", _)) => Verdict::Pass,
                 Some(("fail", reason)) => Verdict::Fail(reason.to_owned()),
+                Some(("crash", reason)) => Verdict::Crash(reason.to_owned()),
                 _ => Verdict::Crash(format!("the worker said `{line}`")),
             },
-            Err(RecvTimeoutError::Timeout) => Verdict::Crash(format!("no answer within {PATIENCE:?}")),
+            Err(RecvTimeoutError::Timeout) => {
+                Verdict::Crash(format!("timeout: no answer within {PATIENCE:?}"))
+            }
             Err(RecvTimeoutError::Disconnected) => match self.child.wait() {
                 Ok(status) => Verdict::Crash(format!("the worker ended: {status}")),
                 Err(error) => Verdict::Crash(error.to_string()),

@@ -1,0 +1,98 @@
+//! The stage `run`: what it means for a test to pass when it is executed.
+
+use anyhow::{Context, Result, bail};
+use outrigger_vm::exec::{Limits, LoadError, Step, Vm};
+use outrigger_vm::heap::{self, Found, Key, ObjId, atoms};
+use outrigger_vm::parse::{Options, TopLevel};
+use outrigger_vm::value::Value;
+
+use crate::engine::{self, OPTIONS};
+use crate::harness::Harness;
+use crate::meta::{Meta, Negative, Phase};
+
+/// More than any test needs that is not about running out of something.
+const LIMITS: Limits = Limits {
+    instructions: 200_000_000,
+    call_depth: 10_000,
+    host_calls: 16,
+    heap: heap::Limits { bytes: 256 << 20, records: 16 << 20 },
+};
+
+/// Harness and test are one script for as long as the engine does not share top-level names between scripts.
+const ONE_SCRIPT: Options = Options { top_level: TopLevel::Private, ..OPTIONS };
+
+/// What an asynchronous test prints at its end.
+const DONE: &str = "Test262:AsyncTestComplete";
+
+/// Executes a test after its harness; an error says why it failed.
+pub(crate) fn run(source: &str, meta: &Meta, harness: &mut Harness) -> Result<()> {
+    if meta.negative.as_ref().is_some_and(|negative| negative.phase == Phase::Parse) {
+        return engine::parse(source, meta);
+    }
+    let mut vm = Vm::new(LIMITS, &[]).context("starting the engine")?;
+    // The last statement keeps the value of the script from being a promise, which would be waited for.
+    let script = format!("{}\n{source}\n;void 0;", harness.before(meta)?);
+    match vm.load_with(&script, &ONE_SCRIPT) {
+        Ok(()) => {}
+        Err(LoadError::Parse(problems)) => {
+            let problem = problems.first().map_or("for no reason", |problem| problem.message.as_ref());
+            bail!("refused: {problem}")
+        }
+        Err(error) => bail!("refused: {error}"),
+    }
+    let step = vm.run();
+    judge(&mut vm, &step, meta)
+}
+
+fn judge(vm: &mut Vm, step: &Step, meta: &Meta) -> Result<()> {
+    match (step, &meta.negative) {
+        (Step::Limit(limit), _) => bail!("limit: {limit}"),
+        (Step::Suspended(_), _) => bail!("suspended, and nobody was to be asked"),
+        (Step::Threw(thrown), Some(Negative { error, .. })) => {
+            let name = constructor_name(vm, *thrown);
+            if name.as_ref() == Some(error) {
+                return Ok(());
+            }
+            bail!("must throw {error}, threw {}", describe(vm, *thrown))
+        }
+        (Step::Threw(thrown), None) => bail!("threw {}", describe(vm, *thrown)),
+        (Step::Completed(_) | Step::Stuck, Some(Negative { error, .. })) => {
+            bail!("must throw {error}, threw nothing")
+        }
+        (Step::Completed(_) | Step::Stuck, None) if meta.has_flag("async") => judge_printed(vm),
+        (Step::Completed(_), None) => Ok(()),
+        (Step::Stuck, None) => bail!("waits for something that cannot happen"),
+    }
+}
+
+fn judge_printed(vm: &mut Vm) -> Result<()> {
+    let printed = vm.printed().to_vec();
+    let lines: Vec<String> = printed.into_iter().map(|line| vm.text(line)).collect();
+    match lines.as_slice() {
+        [only] if only == DONE => Ok(()),
+        [] => bail!("$DONE was never called"),
+        lines => bail!("printed {}", lines.join(" and ")),
+    }
+}
+
+/// `Name: message`, also for errors that do not inherit their name.
+fn describe(vm: &mut Vm, thrown: Value) -> String {
+    let text = vm.text(thrown);
+    match constructor_name(vm, thrown) {
+        Some(name) if !text.starts_with(&name) => format!("{name}: {text}"),
+        Some(_) | None => text,
+    }
+}
+
+fn constructor_name(vm: &mut Vm, thrown: Value) -> Option<String> {
+    let constructor = data(vm, thrown.as_object()?, Key::atom(atoms::CONSTRUCTOR))?.as_object()?;
+    let name = data(vm, constructor, Key::atom(atoms::NAME))?;
+    Some(vm.text(name))
+}
+
+fn data(vm: &Vm, object: ObjId, key: Key) -> Option<Value> {
+    match vm.heap().get(object, key) {
+        Found::Data(value) => Some(value),
+        Found::Absent | Found::Getter(_) | Found::Exotic(_) => None,
+    }
+}
