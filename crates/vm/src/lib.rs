@@ -19,6 +19,7 @@
 //! [`exec`] has an example that runs, stops at a host call and goes on.
 
 pub mod ast;
+mod builtins;
 pub mod code;
 pub mod compile;
 pub mod exec;

@@ -2,8 +2,10 @@
 
 use super::{CompileError, Compiler};
 use crate::ast::{ArgsId, Atom, Expr, ExprId, Link, PropertyKey, SuperMember, TemplateId};
+use crate::builtins::{Percent, percent};
 use crate::code::Op;
 use crate::compile::emit::Label;
+use crate::heap::{Class, symbols};
 
 /// Arguments beyond this many go through an array: registers are few.
 const MAX_ARGUMENTS: usize = 100;
@@ -394,16 +396,40 @@ impl Compiler<'_> {
             }
             return;
         }
-        let Some(number) = crate::exec::intrinsic_number(&text) else {
+        if text == "Arguments" {
+            // All arguments as an array, whatever the parameters are.
+            self.emit.emit(Op::Rest(dst, 0));
+            return;
+        }
+        let Some(meaning) = percent(&text) else {
             self.failed.get_or_insert(CompileError::UnknownIntrinsic { span });
             return;
         };
         let first = self.emit.mark();
-        for &a in args {
+        for (i, &a) in args.iter().enumerate() {
             let r = self.emit.alloc();
-            self.expr_to(a, r);
+            // The first argument of some is a name, which becomes a number here.
+            match self.literal_name(&text, a).filter(|_| i == 0) {
+                Some(n) => self.emit.emit(Op::LoadInt(r, n)),
+                None => self.expr_to(a, r),
+            }
         }
         self.emit.at(span.start);
-        self.emit.emit(Op::Intrinsic(dst, first, args.len() as u8, number));
+        self.emit.emit(match meaning {
+            Percent::Intrinsic(number) => Op::Intrinsic(dst, first, args.len() as u8, number),
+            Percent::Shared(place) => Op::CallHelper(dst, first, args.len() as u8, place),
+        });
+    }
+
+    /// The number that a literal name stands for in `%Is("Map", x)`, `%Symbol("iterator")` and their siblings.
+    fn literal_name(&self, intrinsic: &str, arg: ExprId) -> Option<i32> {
+        let Expr::String(atom) = self.tree.expr(arg) else { return None };
+        let name = self.tree.text(atom).to_string_lossy();
+        let place = match intrinsic {
+            "Is" | "NewSlots" | "NewCell" => Class::ALL.iter().position(|c| format!("{c:?}") == name),
+            "Symbol" => symbols::TEXTS.iter().position(|s| s.strip_prefix("Symbol.") == Some(&name)),
+            _ => None,
+        };
+        place.map(|p| p as i32)
     }
 }

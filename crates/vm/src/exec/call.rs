@@ -38,7 +38,13 @@ impl State {
                 self.push_closure(closure, callee, base, base + 1, argc, calling)?;
                 Err(Exit::Enter)
             }
-            Class::NativeFunction => native::call(self, w, obj, NativeArgs { a, argc, calling }),
+            Class::NativeFunction => match native::call(self, w, obj, NativeArgs { a, argc, calling }) {
+                Err(Exit::Slow) => {
+                    w[a as usize] = self.fallback(obj);
+                    self.call(w, a, argc, calling)
+                }
+                result => result,
+            },
             Class::HostFunction => {
                 let end = a as usize + 2 + argc as usize;
                 let args = w[a as usize + 2..end].to_vec();
@@ -350,6 +356,9 @@ impl State {
         };
         let (shape, flags) = match f.kind {
             FunctionKind::Normal => (self.realm.constructor_shape, crate::heap::Flags::CONSTRUCTOR),
+            FunctionKind::Async | FunctionKind::AsyncArrow => {
+                (self.realm.async_function_shape, crate::heap::Flags::NONE)
+            }
             FunctionKind::Generator => (self.realm.generator_function_shape, crate::heap::Flags::NONE),
             FunctionKind::AsyncGenerator => {
                 (self.realm.async_generator_function_shape, crate::heap::Flags::NONE)

@@ -1,4 +1,4 @@
-//! The prelude functions that instructions fall back to, and the intrinsics that the prelude is written with.
+//! The prelude functions that instructions fall back to.
 //!
 //! When an instruction meets a case that may run guest code (a getter, `valueOf`, an iterator), the interpreter
 //! pushes an ordinary frame of one of these helpers; its result lands in the instruction's destination register.
@@ -42,10 +42,6 @@ numbered! {
         ToKey = "slowToKey",
         /// `a instanceof b`
         InstanceOf = "slowInstanceOf",
-        /// a getter: arguments are the getter and the receiver
-        Getter = "callGetter",
-        /// a setter: arguments are the setter, the receiver and the value
-        Setter = "callSetter",
         /// `a[b]` with an object as key
         GetElem = "slowGetElem",
         /// `a[b] = c` with an object as key
@@ -66,38 +62,7 @@ numbered! {
         DelegateStep = "delegateStep",
         /// `iterable[Symbol.asyncIterator]()`, or the wrapped sync iterator
         GetAsyncIterator = "getAsyncIterator",
-        /// adopts the state of a thenable
-        ResolveThenable = "resolveThenable",
+        /// runs a promise's executor; `this` is the promise
+        RunExecutor = "runExecutor",
     }
-}
-
-numbered! {
-    /// An operation of the engine that the prelude calls as `%Name(…)`.
-    Intrinsic {
-        /// whether the argument is an object
-        IsObject = "IsObject",
-        /// whether it can be called
-        IsCallable = "IsCallable",
-        /// throws a TypeError with the message
-        ThrowTypeError = "ThrowTypeError",
-        /// a well-known symbol by name
-        Symbol = "Symbol",
-        /// appends to an array without guest code
-        Append = "Append",
-        /// the hole: what `iteratorStep` answers when done
-        Done = "Done",
-        /// own enumerable keys, as an array
-        OwnKeys = "OwnKeys",
-        /// defines an own data property
-        Define = "Define",
-        /// whether a class-free `instanceof` holds: the prototype chain walk
-        HasPrototype = "HasPrototype",
-        /// the function behind bound functions
-        BoundTarget = "BoundTarget",
-    }
-}
-
-/// The number of an intrinsic, if there is one with this name.
-pub(crate) fn intrinsic_number(name: &str) -> Option<u32> {
-    Intrinsic::ALL.iter().find(|i| i.text() == name).map(|&i| i as u32)
 }

@@ -4,13 +4,13 @@
 //!
 //! [`Vm`] owns one register file, one stack of frames and one heap. `run` is the dispatch loop; it never recurses: a
 //! guest call pushes a frame, and so does whatever an instruction cannot do by itself (a getter, `valueOf`, an
-//! iterator), by way of the helpers in `prelude.js`. So the machine can stop at any instruction, and a host call from
+//! iterator), by way of the helpers in `builtins/core.js`. So the machine can stop at any instruction, and a host call from
 //! inside a getter inside a comparator is nothing special.
 //!
 //! * `run` the loop · `call` calls, returns, unwinding · `frame` · `state` what the machine owns
 //! * `arith`, `property`, `object`, `iterate` the slow sides of instructions
 //! * `suspend` generators and async functions · `promise` promises and microtasks
-//! * `helper` + `prelude.js` what instructions fall back to · `native`, `realm` enough built-ins to test with
+//! * `helper` + `builtins/core.js` what instructions fall back to · `native`, `realm` the engine's own functions and objects
 //! * `code_table` loaded programs · `trace` tracebacks
 //!
 //! # What is missing
@@ -43,29 +43,31 @@ mod global;
 mod helper;
 mod iterate;
 mod native;
-mod object;
+pub(crate) mod object;
 mod promise;
-mod property;
+pub(crate) mod property;
 mod realm;
 mod run;
-mod state;
+pub(crate) mod state;
 mod suspend;
 mod trace;
 
-pub(crate) use helper::intrinsic_number;
-pub use helper::{Helper, Intrinsic};
+pub(crate) use call::Calling;
+pub(crate) use frame::FrameFlags;
+pub use helper::Helper;
+pub(crate) use native::TABLE_NATIVE;
+pub(crate) use realm::Proto;
 pub use state::{HostCall, Limit, Limits};
 
 use crate::ast::Text;
+use crate::builtins;
 use crate::code::{Constant, Program};
 use crate::compile::{CompileError, Source, compile};
 use crate::heap::{AllocError, Attrs, Flags, Heap, Key, Marker, OverLimit, Pace, Point, atoms};
 use crate::parse::{Diagnostic, FreeNames, NestingLimit, Options, Permission, RegexProblem, TopLevel, parse};
 use crate::regex;
 use crate::value::Value;
-use call::Calling;
 use code_table::Code;
-use frame::FrameFlags;
 use realm::Realm;
 use state::{Exit, Site, State};
 use std::collections::VecDeque;
@@ -110,6 +112,14 @@ pub enum LoadError {
     /// It is valid but too large.
     #[error(transparent)]
     Compile(#[from] CompileError),
+    /// A file of the standard library is wrong: a fault of the engine.
+    #[error("the standard library's {file} failed: {reason}")]
+    Prelude {
+        /// The file.
+        file: &'static str,
+        /// What went wrong.
+        reason: String,
+    },
     /// The heap cannot even hold its constants.
     #[error(transparent)]
     Heap(#[from] OverLimit),
@@ -120,8 +130,6 @@ pub enum LoadError {
 
 /// Where execution stands before anything is executed.
 const BOOT: Point = Point(u64::MAX);
-
-const PRELUDE: &str = include_str!("prelude.js");
 
 /// What a guest's script may say.
 const GUEST: Options = Options {
@@ -171,25 +179,25 @@ impl Vm {
             sites: Vec::new(),
             templates: Vec::new(),
             realm,
-            helpers: Vec::new(),
+            helpers: vec![Value::UNDEFINED; builtins::HELPERS],
             jobs: VecDeque::new(),
             waiting: VecDeque::new(),
             pending: None,
             pending_dst: 0,
             above: 0,
             job_promise: Value::UNDEFINED,
+            random: 0x9E37_79B9_7F4A_7C15,
+            now: 0.0,
             printed: Vec::new(),
         };
         let mut vm = Vm { state, regs: vec![Value::UNDEFINED; 1024], root: None, refused: None };
         vm.repeat(|vm| vm.state.populate())?;
-        vm.load_from(PRELUDE, &OURS, Source::Prelude)?;
-        if let Step::Completed(list) = vm.run()
-            && let Some(list) = list.as_array()
-        {
-            let functions = vm.state.heap.packed(list).unwrap_or_default().to_vec();
-            if let Some((&executor, helpers)) = functions.split_last() {
-                vm.state.realm.run_executor = executor;
-                vm.state.helpers = helpers.to_vec();
+        for &(file, source) in builtins::SOURCES {
+            vm.load_from(source, &OURS, Source::Prelude)?;
+            match vm.run() {
+                Step::Completed(_) => {}
+                Step::Threw(error) => return Err(LoadError::Prelude { file, reason: vm.text(error) }),
+                step => return Err(LoadError::Prelude { file, reason: format!("{step:?}") }),
             }
         }
         for name in capabilities {
@@ -354,6 +362,14 @@ impl Vm {
         }
     }
 
+    /// What the world looks like to the guest: the seed of `Math.random` and the time that `Date.now()` answers, in
+    /// milliseconds. A replay with the same values is identical.
+    pub fn set_world(&mut self, seed: u64, now: f64) {
+        // A seed of zero would stay zero; mixing also keeps neighbouring seeds apart.
+        self.state.random = (seed ^ 0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9) | 1;
+        self.state.now = now;
+    }
+
     /// The text of any value, for people.
     pub fn text(&mut self, v: Value) -> String {
         self.state.describe(v)
@@ -395,7 +411,7 @@ impl Vm {
                 None => Step::Stuck,
             },
             Exit::Done(v) => Step::Completed(v),
-            Exit::Enter | Exit::Alloc(_) => Step::Stuck,
+            Exit::Enter | Exit::Alloc(_) | Exit::Slow => Step::Stuck,
         }
     }
 

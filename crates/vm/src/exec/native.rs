@@ -1,16 +1,19 @@
-//! Functions implemented by the engine, and the intrinsics of the prelude. Enough for the interpreter's own tests:
-//! the built-ins have a room of their own later.
+//! Functions implemented by the engine itself; the tables of [`crate::builtins`] have the rest.
 
 use super::Window;
 use super::call::Calling;
 use super::frame::FrameFlags;
-use super::helper::Intrinsic;
+use super::helper::Helper;
 use super::object::array_push;
 use super::state::{Exit, Res, State};
 use super::suspend::{Resume, Settled};
+use crate::builtins::{self, Args};
 use crate::code::ErrorKind;
-use crate::heap::{Attrs, Class, Descriptor, Flags, Key, ObjId, Own, atoms, symbols};
+use crate::heap::{Attrs, Class, Descriptor, Flags, Key, ObjId, Own, atoms};
 use crate::value::Value;
+
+/// From here on, the number of a native function is a place in the tables of the standard library.
+pub(crate) const TABLE_NATIVE: i32 = 1 << 24;
 
 /// A call of a native: where its arguments are.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +34,6 @@ pub(crate) enum Native {
     ReferenceError,
     RangeError,
     SyntaxError,
-    MathFloor,
     ArrayPush,
     ArrayValues,
     ArrayIteratorNext,
@@ -53,6 +55,8 @@ pub(crate) enum Native {
     ObjectToString,
     ObjectValueOf,
     ErrorToString,
+    /// `Function.prototype` itself: answers undefined.
+    Nothing,
 }
 
 impl Native {
@@ -63,7 +67,6 @@ impl Native {
         Native::ReferenceError,
         Native::RangeError,
         Native::SyntaxError,
-        Native::MathFloor,
         Native::ArrayPush,
         Native::ArrayValues,
         Native::ArrayIteratorNext,
@@ -85,16 +88,24 @@ impl Native {
         Native::ObjectToString,
         Native::ObjectValueOf,
         Native::ErrorToString,
+        Native::Nothing,
     ];
 }
 
 pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeArgs) -> Res {
     let number =
         st.heap.slots_of(callee).and_then(|s| st.heap.slots(s).first().copied()).and_then(|v| v.as_int());
+    let this = w[args.a as usize + 1];
+    if let Some(n) = number.filter(|&n| n >= TABLE_NATIVE)
+        && let Some(native) = builtins::native((n - TABLE_NATIVE) as u32)
+    {
+        let first = args.a.saturating_add(2);
+        let callee = Value::object(callee);
+        return native(st, w, Args { callee, this, first, argc: args.argc, calling: args.calling });
+    }
     let Some(&native) = number.and_then(|n| Native::ALL.get(n as usize)) else {
         return Err(st.type_error("unknown native function"));
     };
-    let this = w[args.a as usize + 1];
     let arg = |w: &Window, n: u32| {
         if n < args.argc { w[args.a as usize + 2 + n as usize] } else { Value::UNDEFINED }
     };
@@ -130,10 +141,6 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
                 v => Some(Value::string(st.primitive_to_string(v)?)),
             };
             st.make_error(prototype, message)
-        }
-        Native::MathFloor => {
-            let x = st.primitive_to_number(first)?;
-            Ok(Value::number(x.floor()))
         }
         Native::ArrayPush => {
             let Some(array) = this.as_array() else {
@@ -176,7 +183,7 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
             }
             let promise = st.new_promise()?;
             let (resolve, reject) = st.resolving_functions(promise)?;
-            let run = st.realm.run_executor;
+            let run = st.helpers.get(Helper::RunExecutor as usize).copied().unwrap_or(Value::UNDEFINED);
             let flags = args.calling.flags.without(FrameFlags::CONSTRUCT);
             st.call_above(w, run, promise, &[first, resolve, reject], args.calling.dst, flags)
         }
@@ -233,6 +240,7 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
         }
         Native::ObjectToString => Ok(Value::string(st.heap.intern_str("[object Object]")?)),
         Native::ObjectValueOf => Ok(this),
+        Native::Nothing => Ok(Value::UNDEFINED),
         Native::ErrorToString => {
             let text = st.describe(this);
             Ok(Value::string(st.heap.new_string(&text)?))
@@ -313,58 +321,14 @@ fn define_property(st: &mut State, target: Value, key: Value, desc: Value) -> Re
 
 /// `%Name(…)`.
 #[inline(never)]
-pub(crate) fn intrinsic(st: &mut State, w: &mut Window, _d: u8, a: u8, _n: u8, number: u32) -> Res {
-    let (x, y) = (w[a as usize], w[a as usize + 1]);
-    let Some(&intrinsic) = Intrinsic::ALL.get(number as usize) else {
-        return Err(st.type_error("unknown intrinsic"));
-    };
-    match intrinsic {
-        Intrinsic::IsObject => Ok(Value::bool(x.is_object())),
-        Intrinsic::IsCallable => Ok(Value::bool(st.heap.is_callable(x))),
-        Intrinsic::ThrowTypeError => {
-            let message = x.as_string().map(|s| st.string_text(s)).unwrap_or_default();
-            Err(st.type_error(&message))
+pub(crate) fn intrinsic(st: &mut State, w: &mut Window, d: u8, a: u8, n: u8, number: u32) -> Res {
+    let calling = Calling { dst: d, flags: FrameFlags::NONE, new_target: Value::UNDEFINED };
+    let undefined = Value::UNDEFINED;
+    let args = Args { callee: undefined, this: undefined, first: a, argc: u32::from(n), calling };
+    match builtins::native(number).map(|native| native(st, w, args)) {
+        Some(Err(Exit::Slow)) | None => {
+            Err(st.type_error("the engine called an intrinsic with a value it is not for"))
         }
-        Intrinsic::Symbol => {
-            let name = x.as_string().map(|s| st.string_text(s)).unwrap_or_default();
-            Ok(Value::symbol(match name.as_str() {
-                "asyncIterator" => symbols::ASYNC_ITERATOR,
-                "hasInstance" => symbols::HAS_INSTANCE,
-                "toPrimitive" => symbols::TO_PRIMITIVE,
-                _ => symbols::ITERATOR,
-            }))
-        }
-        Intrinsic::Append => array_push(st, x, y).map(|()| Value::UNDEFINED),
-        Intrinsic::Done => Ok(Value::HOLE),
-        Intrinsic::OwnKeys => {
-            let Some(obj) = x.as_object() else {
-                return Ok(Value::array(st.heap.new_array(st.realm.array_shape, &[])?));
-            };
-            let mut keys = Vec::new();
-            if !st.heap.own_keys(obj, &mut keys) {
-                return Err(st.type_error("keys of this object are not supported yet"));
-            }
-            st.burn(keys.len() as u64)?;
-            let list = st.heap.new_array(st.realm.array_shape, &[])?;
-            for key in keys {
-                let enumerable = match st.heap.get_own(obj, key) {
-                    Own::Data { attrs, .. } | Own::Accessor { attrs, .. } => attrs.has(Attrs::ENUMERABLE),
-                    Own::Absent | Own::Exotic => false,
-                };
-                if enumerable && !st.heap.is_private(key) {
-                    let name = st.heap.key_to_value(key)?;
-                    array_push(st, Value::array(list), name)?;
-                }
-            }
-            Ok(Value::array(list))
-        }
-        Intrinsic::Define => {
-            if let Some(obj) = x.as_object() {
-                super::property::init_elem(st, obj, y, w[a as usize + 2])?;
-            }
-            Ok(Value::UNDEFINED)
-        }
-        Intrinsic::HasPrototype => Ok(Value::bool(y.as_object().is_some_and(|p| st.has_prototype(x, p)))),
-        Intrinsic::BoundTarget => Ok(Value::UNDEFINED),
+        Some(result) => result,
     }
 }

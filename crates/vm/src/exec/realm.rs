@@ -9,9 +9,94 @@ use crate::heap::{
 use crate::text::number::print;
 use crate::value::{Unpacked, Value};
 
+macro_rules! prototypes {
+    ($($name:ident : $parent:ident,)*) => {
+        /// The prototypes of the realm, by number. A new one is one line in the table: its name and its own prototype, which comes
+        /// earlier.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(crate) enum Proto { Object, $($name),* }
+
+        impl Proto {
+            pub(crate) const ALL: &'static [Proto] = &[Proto::Object, $(Proto::$name),*];
+            const PARENTS: &'static [Proto] = &[Proto::Object, $(Proto::$parent),*];
+
+            /// Its name in the prelude.
+            pub(crate) fn text(self) -> &'static str {
+                match self { Proto::Object => "Object", $(Proto::$name => stringify!($name)),* }
+            }
+        }
+    };
+}
+
+prototypes! {
+    Function: Object,
+    Array: Object,
+    String: Object,
+    Number: Object,
+    Boolean: Object,
+    Symbol: Object,
+    BigInt: Object,
+    // In the order of `ErrorKind`.
+    Error: Object,
+    TypeError: Error,
+    ReferenceError: Error,
+    RangeError: Error,
+    SyntaxError: Error,
+    EvalError: Error,
+    URIError: Error,
+    AggregateError: Error,
+    Promise: Object,
+    Iterator: Object,
+    AsyncIterator: Object,
+    Generator: Iterator,
+    AsyncGenerator: AsyncIterator,
+    GeneratorFunction: Function,
+    AsyncFunction: Function,
+    AsyncGeneratorFunction: Function,
+    ArrayIterator: Iterator,
+    StringIterator: Iterator,
+    MapIterator: Iterator,
+    SetIterator: Iterator,
+    RegExpStringIterator: Iterator,
+    IteratorHelper: Iterator,
+    WrapForValidIterator: Iterator,
+    AsyncFromSyncIterator: AsyncIterator,
+    Map: Object,
+    Set: Object,
+    WeakMap: Object,
+    WeakSet: Object,
+    WeakRef: Object,
+    FinalizationRegistry: Object,
+    RegExp: Object,
+    Date: Object,
+    ArrayBuffer: Object,
+    DataView: Object,
+    TypedArray: Object,
+    Int8Array: TypedArray,
+    Uint8Array: TypedArray,
+    Uint8ClampedArray: TypedArray,
+    Int16Array: TypedArray,
+    Uint16Array: TypedArray,
+    Int32Array: TypedArray,
+    Uint32Array: TypedArray,
+    BigInt64Array: TypedArray,
+    BigUint64Array: TypedArray,
+    Float32Array: TypedArray,
+    Float64Array: TypedArray,
+    IntlNumberFormat: Object,
+    IntlDateTimeFormat: Object,
+    IntlCollator: Object,
+    IntlPluralRules: Object,
+    IntlListFormat: Object,
+    IntlRelativeTimeFormat: Object,
+    IntlSegmenter: Object,
+}
+
 /// Well-known objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Realm {
+    prototypes: [ObjId; Proto::ALL.len()],
     pub(crate) global: ObjId,
     /// The `let`, `const` and `class` names that scripts share.
     pub(crate) script_scope: ObjId,
@@ -36,6 +121,7 @@ pub(crate) struct Realm {
     pub(crate) constructor_shape: ShapeId,
     pub(crate) generator_function_shape: ShapeId,
     pub(crate) async_generator_function_shape: ShapeId,
+    pub(crate) async_function_shape: ShapeId,
     /// `constructor`.
     pub(crate) prototype_shape: ShapeId,
     /// `value`, `done`.
@@ -45,8 +131,6 @@ pub(crate) struct Realm {
     pub(crate) array_iterator_next: Value,
     /// Where a constructor keeps its field initialiser.
     pub(crate) fields_key: Key,
-    /// The prelude function that runs a promise's executor.
-    pub(crate) run_executor: Value,
 }
 
 impl Realm {
@@ -55,9 +139,26 @@ impl Realm {
         let bare = heap.root_shape(None)?;
         let object_prototype = heap.new_object(bare)?;
         let object_shape = heap.root_shape(Some(object_prototype))?;
-        let plain = |heap: &mut Heap| heap.new_object(object_shape);
-        let function_prototype = plain(heap)?;
-        let array_prototype = heap.new_array(object_shape, &[])?;
+        heap.add_flags(object_prototype, Flags::IMMUTABLE_PROTOTYPE);
+        let mut prototypes = [object_prototype; Proto::ALL.len()];
+        for (i, &proto) in Proto::ALL.iter().enumerate().skip(1) {
+            let shape = heap.root_shape(Some(prototypes[Proto::PARENTS[i] as usize]))?;
+            prototypes[i] = match proto {
+                Proto::Function => {
+                    let fields = [Value::int(Native::Nothing as i32)];
+                    heap.new_object_with_slots(shape, Class::NativeFunction, Flags::CALLABLE, &fields)?
+                }
+                Proto::Array => heap.new_array(shape, &[])?,
+                Proto::String => {
+                    heap.new_object_with_cell(shape, Class::String, Value::string(atoms::EMPTY))?
+                }
+                Proto::Number => heap.new_object_with_cell(shape, Class::Number, Value::ZERO)?,
+                Proto::Boolean => heap.new_object_with_cell(shape, Class::Boolean, Value::FALSE)?,
+                _ => heap.new_object(shape)?,
+            };
+        }
+        let of = |proto: Proto| prototypes[proto as usize];
+        let (function_prototype, array_prototype) = (of(Proto::Function), of(Proto::Array));
         let function_root = heap.root_shape(Some(function_prototype))?;
         let grow = |heap: &mut Heap, shape: ShapeId, name, attrs| -> Result<ShapeId, AllocError> {
             Ok(heap.transition(shape, Key::atom(name), attrs)?.unwrap_or(shape))
@@ -68,65 +169,67 @@ impl Realm {
         let prototype_shape = grow(heap, object_shape, atoms::CONSTRUCTOR, Attrs::HIDDEN)?;
         let with_value = grow(heap, object_shape, atoms::VALUE, Attrs::ALL)?;
         let result_shape = grow(heap, with_value, atoms::DONE, Attrs::ALL)?;
-        let error = plain(heap)?;
-        let error_shape = heap.root_shape(Some(error))?;
-        let mut error_prototypes = [error; 5];
-        for place in &mut error_prototypes[1..] {
-            *place = heap.new_object(error_shape)?;
-        }
+        let mut function_shape_of = |parent: Proto, with_prototype| -> Result<ShapeId, AllocError> {
+            let root = heap.root_shape(Some(of(parent)))?;
+            let with_length = grow(heap, root, atoms::LENGTH, Attrs::CONFIGURABLE)?;
+            let with_name = grow(heap, with_length, atoms::NAME, Attrs::CONFIGURABLE)?;
+            if with_prototype {
+                grow(heap, with_name, atoms::PROTOTYPE, Attrs::WRITABLE)
+            } else {
+                Ok(with_name)
+            }
+        };
+        let generator_function_shape = function_shape_of(Proto::GeneratorFunction, true)?;
+        let async_generator_function_shape = function_shape_of(Proto::AsyncGeneratorFunction, true)?;
+        let async_function_shape = function_shape_of(Proto::AsyncFunction, false)?;
+        let error = Proto::Error as usize;
+        let error_prototypes = [0, 1, 2, 3, 4].map(|kind| prototypes[error + kind]);
         let fields = heap.new_symbol(SymbolKind::Private, None)?;
         Ok(Realm {
-            global: plain(heap)?,
+            prototypes,
+            global: heap.new_object(object_shape)?,
             script_scope: heap.new_object(bare)?,
             object_prototype,
             function_prototype,
             array_prototype,
-            string_prototype: plain(heap)?,
-            number_prototype: plain(heap)?,
-            boolean_prototype: plain(heap)?,
-            symbol_prototype: plain(heap)?,
-            bigint_prototype: plain(heap)?,
-            promise_prototype: plain(heap)?,
-            generator_prototype: plain(heap)?,
-            async_generator_prototype: plain(heap)?,
-            array_iterator_prototype: plain(heap)?,
+            string_prototype: of(Proto::String),
+            number_prototype: of(Proto::Number),
+            boolean_prototype: of(Proto::Boolean),
+            symbol_prototype: of(Proto::Symbol),
+            bigint_prototype: of(Proto::BigInt),
+            promise_prototype: of(Proto::Promise),
+            generator_prototype: of(Proto::Generator),
+            async_generator_prototype: of(Proto::AsyncGenerator),
+            array_iterator_prototype: of(Proto::ArrayIterator),
             error_prototypes,
             object_shape,
             array_shape: heap.root_shape(Some(array_prototype))?,
             function_shape,
             constructor_shape,
-            generator_function_shape: constructor_shape,
-            async_generator_function_shape: constructor_shape,
+            generator_function_shape,
+            async_generator_function_shape,
+            async_function_shape,
             prototype_shape,
             result_shape,
             array_values: Value::UNDEFINED,
             array_iterator_next: Value::UNDEFINED,
             fields_key: Key::symbol(fields),
-            run_executor: Value::UNDEFINED,
         })
     }
 }
 
 impl Realm {
+    /// A prototype by name.
+    #[inline]
+    pub(crate) fn proto(&self, proto: Proto) -> ObjId {
+        self.prototypes[proto as usize]
+    }
+
     /// Everything here is in use for as long as the machine is.
     pub(crate) fn mark(&self, m: &mut crate::heap::Marker) {
-        let objects = [
-            self.global,
-            self.script_scope,
-            self.object_prototype,
-            self.function_prototype,
-            self.array_prototype,
-            self.string_prototype,
-            self.number_prototype,
-            self.boolean_prototype,
-            self.symbol_prototype,
-            self.bigint_prototype,
-            self.promise_prototype,
-            self.generator_prototype,
-            self.async_generator_prototype,
-            self.array_iterator_prototype,
-        ];
-        for object in objects.into_iter().chain(self.error_prototypes) {
+        m.object(self.global);
+        m.object(self.script_scope);
+        for object in self.prototypes {
             m.object(object);
         }
         for shape in [
@@ -136,12 +239,13 @@ impl Realm {
             self.constructor_shape,
             self.generator_function_shape,
             self.async_generator_function_shape,
+            self.async_function_shape,
             self.prototype_shape,
             self.result_shape,
         ] {
             m.shape(shape);
         }
-        m.values(&[self.array_values, self.array_iterator_next, self.run_executor]);
+        m.values(&[self.array_values, self.array_iterator_next]);
         m.key(self.fields_key);
     }
 }
@@ -152,8 +256,16 @@ impl State {
         let realm = self.realm;
         let global = realm.global;
         self.set_hidden(global, "globalThis", Value::object(global))?;
-        self.set_hidden(global, "NaN", Value::NAN)?;
-        self.set_hidden(global, "Infinity", Value::number(f64::INFINITY))?;
+        for (name, value) in [
+            (atoms::NAN, Value::NAN),
+            (atoms::INFINITY, Value::number(f64::INFINITY)),
+            (atoms::UNDEFINED, Value::UNDEFINED),
+        ] {
+            self.heap.add_property(global, Key::atom(name), Attrs::NONE, value)?;
+        }
+        for (name, value) in [(atoms::LENGTH, Value::ZERO), (atoms::NAME, Value::string(atoms::EMPTY))] {
+            self.heap.add_property(realm.function_prototype, Key::atom(name), Attrs::CONFIGURABLE, value)?;
+        }
         self.method(global, "print", Native::Print)?;
         let names = ["Error", "TypeError", "ReferenceError", "RangeError", "SyntaxError"];
         let natives = [
@@ -175,9 +287,6 @@ impl State {
             self.set_hidden(prototype, "message", Value::string(atoms::EMPTY))?;
         }
         self.method(realm.error_prototypes[0], "toString", Native::ErrorToString)?;
-        let math = self.heap.new_object(realm.object_shape)?;
-        self.method(math, "floor", Native::MathFloor)?;
-        self.set_hidden(global, "Math", Value::object(math))?;
         let object = self.constructor(global, "Object", Native::ObjectConstructor, realm.object_prototype)?;
         self.method(object, "keys", Native::ObjectKeys)?;
         self.method(object, "defineProperty", Native::ObjectDefineProperty)?;
@@ -197,9 +306,8 @@ impl State {
         self.realm.array_values = values;
         self.realm.array_iterator_next = next;
         let itself = self.new_native(Native::IteratorSelf, &[])?;
-        for prototype in [realm.array_iterator_prototype, realm.generator_prototype] {
-            self.heap.add_property(prototype, Key::symbol(symbols::ITERATOR), Attrs::HIDDEN, itself)?;
-        }
+        let iterator = realm.proto(Proto::Iterator);
+        self.heap.add_property(iterator, Key::symbol(symbols::ITERATOR), Attrs::HIDDEN, itself)?;
         self.method(realm.generator_prototype, "next", Native::GeneratorNext)?;
         self.method(realm.generator_prototype, "return", Native::GeneratorReturn)?;
         self.method(realm.generator_prototype, "throw", Native::GeneratorThrow)?;
@@ -258,8 +366,12 @@ impl State {
 
     /// A native function with fields of its own after its number.
     pub(crate) fn new_native(&mut self, native: Native, fields: &[Value]) -> Res {
+        Ok(Value::object(self.new_native_object(native as i32, fields)?))
+    }
+
+    pub(crate) fn new_native_object(&mut self, number: i32, fields: &[Value]) -> Result<ObjId, Exit> {
         let mut slots = [Value::UNDEFINED; 4];
-        slots[0] = Value::int(native as i32);
+        slots[0] = Value::int(number);
         for (place, &field) in slots[1..].iter_mut().zip(fields) {
             *place = field;
         }
@@ -268,7 +380,13 @@ impl State {
             self.heap.new_object_with_slots(shape, Class::NativeFunction, Flags::CALLABLE, &slots)?;
         self.heap.set_slot(object, 0, Value::ZERO);
         self.heap.set_slot(object, 1, Value::string(atoms::EMPTY));
-        Ok(Value::object(object))
+        Ok(object)
+    }
+
+    /// The JavaScript version behind a native.
+    pub(crate) fn fallback(&self, native: ObjId) -> Value {
+        let fields = self.heap.slots_of(native).map(|s| self.heap.slots(s)).unwrap_or_default();
+        fields.get(1).copied().unwrap_or(Value::UNDEFINED)
     }
 
     /// A capability of the host as a guest function.

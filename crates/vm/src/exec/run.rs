@@ -32,7 +32,7 @@ pub(crate) fn run(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     other => Err(other),
                 }
             }
-            Exit::Limit(_) | Exit::Suspend | Exit::Done(_) => Err(exit),
+            Exit::Limit(_) | Exit::Suspend | Exit::Done(_) | Exit::Slow => Err(exit),
         };
         match again {
             Ok(()) => {}

@@ -45,6 +45,8 @@ pub(crate) enum Exit {
     Suspend,
     /// The bottom frame returned.
     Done(Value),
+    /// A native leaves the case to its JavaScript version: nothing has happened yet.
+    Slow,
 }
 
 impl From<AllocError> for Exit {
@@ -139,6 +141,10 @@ pub(crate) struct State {
     pub(crate) above: u8,
     /// What the running microtask settles.
     pub(crate) job_promise: Value,
+    /// Where `Math.random` stands; never zero.
+    pub(crate) random: u64,
+    /// What `Date.now()` answers, in milliseconds.
+    pub(crate) now: f64,
     /// What tests print.
     pub(crate) printed: Vec<Value>,
 }

@@ -1,9 +1,11 @@
 // The helpers that instructions fall back to. Each is an ordinary function: a guest's `valueOf`, getter or iterator
 // called from here may throw, suspend or run out of budget like any other call. `%Name(…)` are the engine's own.
 (function () {
+  const ITERATOR = %Symbol("iterator"), ASYNC_ITERATOR = %Symbol("asyncIterator"), TO_PRIMITIVE = %Symbol("toPrimitive");
+  const HAS_INSTANCE = %Symbol("hasInstance"), SPECIES = %Symbol("species");
   function toPrimitive(x, hint) {
     if (!%IsObject(x)) return x;
-    const exotic = x[%Symbol("toPrimitive")];
+    const exotic = x[TO_PRIMITIVE];
     if (exotic !== undefined && exotic !== null) {
       if (!%IsCallable(exotic)) %ThrowTypeError("Symbol.toPrimitive is not a function");
       const result = %Call(exotic, x, hint);
@@ -75,7 +77,7 @@
   function slowToString(a) { return `${toPrimitive(a, "string")}`; }
   function slowToKey(a) { const p = toPrimitive(a, "string"); return typeof p === "symbol" ? p : `${p}`; }
   function slowInstanceOf(v, c) {
-    const handler = c[%Symbol("hasInstance")];
+    const handler = c[HAS_INSTANCE];
     if (handler !== undefined && handler !== null) return !!%Call(handler, c, v);
     if (!%IsCallable(c)) %ThrowTypeError("Right-hand side of 'instanceof' is not callable");
     if (!%IsObject(v)) return false;
@@ -83,12 +85,10 @@
     if (!%IsObject(p)) %ThrowTypeError("Function has non-object prototype in instanceof check");
     return %HasPrototype(v, p);
   }
-  function callGetter(f, receiver) { return %Call(f, receiver); }
-  function callSetter(f, receiver, v) { %Call(f, receiver, v); }
   function slowGetElem(o, k) { return o[slowToKey(k)]; }
   function slowSetElem(o, k, v) { o[slowToKey(k)] = v; }
   function getIterator(iterable) {
-    const method = iterable[%Symbol("iterator")];
+    const method = iterable[ITERATOR];
     if (!%IsCallable(method)) %ThrowTypeError("object is not iterable");
     const iterator = %Call(method, iterable);
     if (!%IsObject(iterator)) %ThrowTypeError("Result of the Symbol.iterator method is not an object");
@@ -115,7 +115,7 @@
     for (const v of iterable) %Append(array, v);
   }
   function copyProps(target, source, except) {
-    const keys = %OwnKeys(source);
+    const keys = %EnumerableKeys(source);
     outer: for (let i = 0; i < keys.length; i++) {
       const key = keys[i];
       if (except !== undefined) {
@@ -138,7 +138,7 @@
     return %Call(method, iterator, sent);
   }
   function getAsyncIterator(iterable) {
-    const method = iterable[%Symbol("asyncIterator")];
+    const method = iterable[ASYNC_ITERATOR];
     if (method !== undefined && method !== null) {
       const iterator = %Call(method, iterable);
       if (!%IsObject(iterator)) %ThrowTypeError("Result of the Symbol.asyncIterator method is not an object");
@@ -157,8 +157,75 @@
     try { executor(resolve, reject); } catch (e) { reject(e); }
     return this;
   }
-  function resolveThenable(promise, thenable) {}
-  return [slowAdd, slowArith, slowCompare, slowEqual, slowUnary, slowToString, slowToKey, slowInstanceOf, callGetter,
-    callSetter, slowGetElem, slowSetElem, getIterator, iteratorStep, iteratorClose, iteratorAbort, spreadInto,
-    copyProps, delegateStep, getAsyncIterator, resolveThenable, runExecutor];
+  function toIntegerOrInfinity(x) {
+    x = +x;
+    if (x !== x || x === 0) return 0;
+    return x < 0 ? x === -Infinity ? x : -(-x - -x % 1) : x === Infinity ? x : x - x % 1;
+  }
+  function toLength(x) {
+    x = toIntegerOrInfinity(x);
+    return x <= 0 ? 0 : x > 9007199254740991 ? 9007199254740991 : x;
+  }
+  function toIndex(x) {
+    x = toIntegerOrInfinity(x);
+    if (x < 0 || x > 9007199254740991) %ThrowRangeError("Invalid index");
+    return x;
+  }
+  function lengthOf(o) { return toLength(o.length); }
+  function getMethod(o, key) {
+    const f = o[key];
+    if (f === undefined || f === null) return undefined;
+    if (!%IsCallable(f)) %ThrowTypeError("value is not a function");
+    return f;
+  }
+  // GetPrototypeFromConstructor.
+  function protoFrom(newTarget, fallback) {
+    const p = newTarget.prototype;
+    return %IsObject(p) ? p : fallback;
+  }
+  function speciesConstructor(o, fallback) {
+    const c = o.constructor;
+    if (c === undefined) return fallback;
+    if (!%IsObject(c)) %ThrowTypeError("The .constructor property is not an object");
+    const s = c[SPECIES];
+    if (s === undefined || s === null) return fallback;
+    if (!%IsConstructor(s)) %ThrowTypeError("object.constructor[Symbol.species] is not a constructor");
+    return s;
+  }
+  // CreateListFromArrayLike.
+  function listFrom(o) {
+    if (!%IsObject(o)) %ThrowTypeError("CreateListFromArrayLike called on non-object");
+    const n = lengthOf(o), list = %NewArray();
+    for (let i = 0; i < n; i++) %Append(list, o[i]);
+    return list;
+  }
+  %Share("slowAdd", slowAdd);
+  %Share("slowArith", slowArith);
+  %Share("slowCompare", slowCompare);
+  %Share("slowEqual", slowEqual);
+  %Share("slowUnary", slowUnary);
+  %Share("slowToString", slowToString);
+  %Share("slowToKey", slowToKey);
+  %Share("slowInstanceOf", slowInstanceOf);
+  %Share("slowGetElem", slowGetElem);
+  %Share("slowSetElem", slowSetElem);
+  %Share("getIterator", getIterator);
+  %Share("iteratorStep", iteratorStep);
+  %Share("iteratorClose", iteratorClose);
+  %Share("iteratorAbort", iteratorAbort);
+  %Share("spreadInto", spreadInto);
+  %Share("copyProps", copyProps);
+  %Share("delegateStep", delegateStep);
+  %Share("getAsyncIterator", getAsyncIterator);
+  %Share("runExecutor", runExecutor);
+  %Share("toPrimitive", toPrimitive);
+  %Share("toNumeric", toNumeric);
+  %Share("toIntegerOrInfinity", toIntegerOrInfinity);
+  %Share("toLength", toLength);
+  %Share("toIndex", toIndex);
+  %Share("lengthOf", lengthOf);
+  %Share("getMethod", getMethod);
+  %Share("protoFrom", protoFrom);
+  %Share("speciesConstructor", speciesConstructor);
+  %Share("listFrom", listFrom);
 })();
