@@ -3,7 +3,6 @@
 use anyhow::{Context, Result, bail};
 use outrigger_vm::exec::{Limits, LoadError, Step, Vm};
 use outrigger_vm::heap::{self, Found, Key, ObjId, atoms};
-use outrigger_vm::parse::{Options, TopLevel};
 use outrigger_vm::value::Value;
 
 use crate::engine::{self, OPTIONS};
@@ -18,9 +17,6 @@ const LIMITS: Limits = Limits {
     heap: heap::Limits { bytes: 256 << 20, records: 16 << 20 },
 };
 
-/// Harness and test are one script for as long as the engine does not share top-level names between scripts.
-const ONE_SCRIPT: Options = Options { top_level: TopLevel::Private, ..OPTIONS };
-
 /// What an asynchronous test prints at its end.
 const DONE: &str = "Test262:AsyncTestComplete";
 
@@ -30,18 +26,26 @@ pub(crate) fn run(source: &str, meta: &Meta, harness: &mut Harness) -> Result<()
         return engine::parse(source, meta);
     }
     let mut vm = Vm::new(LIMITS, &[]).context("starting the engine")?;
+    load(&mut vm, &harness.before(meta)?).context("harness")?;
+    if let Step::Threw(thrown) = vm.run() {
+        bail!("harness: threw {}", describe(&mut vm, thrown));
+    }
+    load(&mut vm, source)?;
+    let step = vm.run();
+    judge(&mut vm, &step, meta)
+}
+
+/// Enters a script that shares its names with those before it.
+fn load(vm: &mut Vm, source: &str) -> Result<()> {
     // The last statement keeps the value of the script from being a promise, which would be waited for.
-    let script = format!("{}\n{source}\n;void 0;", harness.before(meta)?);
-    match vm.load_with(&script, &ONE_SCRIPT) {
-        Ok(()) => {}
+    match vm.load_with(&format!("{source}\n;void 0;"), &OPTIONS) {
+        Ok(()) => Ok(()),
         Err(LoadError::Parse(problems)) => {
             let problem = problems.first().map_or("for no reason", |problem| problem.message.as_ref());
             bail!("refused: {problem}")
         }
         Err(error) => bail!("refused: {error}"),
     }
-    let step = vm.run();
-    judge(&mut vm, &step, meta)
 }
 
 fn judge(vm: &mut Vm, step: &Step, meta: &Meta) -> Result<()> {
