@@ -1,4 +1,5 @@
-//! Measuring: contestants run in turns within each round, so that a noisy moment hits all of them, and medians count.
+//! Measuring: contestants run in turns within each round, so that a noisy moment hits all of them. Medians count, or the
+//! best where a run is long enough to be disturbed every time.
 
 use std::time::{Duration, Instant};
 

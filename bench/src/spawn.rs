@@ -16,13 +16,14 @@ use outrigger_supervise::sandbox::{Level, Limits, Request};
 use outrigger_supervise::spec::{Logs, Rules, Spec};
 use outrigger_supervise::state::{Heartbeat, Restart};
 
+use crate::Filter;
 use crate::measure::medians_of;
 use crate::table::{Goal, Nanos, Row};
 
 /// What a supervised start may cost on top of a bare one.
 const GOAL: Duration = Duration::from_millis(2);
 
-pub(crate) fn bench() -> Result<Vec<Row>> {
+pub(crate) fn bench(_: &Filter) -> Result<Vec<Row>> {
     let launcher = Launcher::at(beside_us("outrigger")?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let supervisor = |launcher| Supervisor::new(Settings { launcher, starting_at_once: NonZeroUsize::MIN });
@@ -46,7 +47,7 @@ pub(crate) fn bench() -> Result<Vec<Row>> {
     let row = |name: &str, ours, goal| Row {
         name: name.into(),
         unit: "start",
-        ours: Nanos::each(ours, 1),
+        ours: Ok(Nanos::each(ours, 1)),
         baseline: "bare spawn",
         theirs: Nanos::each(bare, 1),
         goal,
