@@ -101,7 +101,8 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
     {
         let first = args.a.saturating_add(2);
         let callee = Value::object(callee);
-        return native(st, w, Args { callee, this, first, argc: args.argc, calling: args.calling });
+        let args = Args { callee, this, first, argc: args.argc, calling: args.calling };
+        return paying_once(st, |st| native(st, w, args));
     }
     let Some(&native) = number.and_then(|n| Native::ALL.get(n as usize)) else {
         return Err(st.type_error("unknown native function"));
@@ -325,10 +326,23 @@ pub(crate) fn intrinsic(st: &mut State, w: &mut Window, d: u8, a: u8, n: u8, num
     let calling = Calling { dst: d, flags: FrameFlags::NONE, new_target: Value::UNDEFINED };
     let undefined = Value::UNDEFINED;
     let args = Args { callee: undefined, this: undefined, first: a, argc: u32::from(n), calling };
-    match builtins::native(number).map(|native| native(st, w, args)) {
+    let native = builtins::native(number);
+    match native.map(|native| paying_once(st, |st| native(st, w, args))) {
         Some(Err(Exit::Slow)) | None => {
             Err(st.type_error("the engine called an intrinsic with a value it is not for"))
         }
         Some(result) => result,
     }
+}
+
+/// A native that must be run again after a collection pays for its last run only: so what a script costs does not
+/// depend on when garbage is collected, and the heap can tell a repeated instruction from progress.
+#[inline]
+fn paying_once(st: &mut State, native: impl FnOnce(&mut State) -> Res) -> Res {
+    let fuel = st.fuel;
+    let result = native(st);
+    if let Err(Exit::Alloc(crate::heap::AllocError::Collect)) = result {
+        st.fuel = fuel;
+    }
+    result
 }
