@@ -6,7 +6,7 @@
 //!
 //! What is in the room: [`Key`] and the interner (`atom`), strings and ropes (`string`, `rope`, [`Str`]), shapes (`shape`,
 //! `table`), object records (`object`, [`Class`]), properties (`property`, `define`, `assign`, `array`), the payloads of classes
-//! (`function`, `collection`, `weak`, `buffer`), equality, and the collector (`collect`).
+//! (`function`, `collection`, `weak`, `buffer`, `view`), equality, and the collector (`collect`).
 //!
 //! What callers must know: flatten a string before reading it ([`Heap::text`] does both); hold no id in a Rust local
 //! across an allocation unless it is a root; empty all inline caches when a collection reports freed shapes; and repeat
@@ -53,6 +53,7 @@ mod shape;
 mod string;
 mod table;
 mod text;
+mod view;
 mod weak;
 
 pub use account::{AllocError, Limits, OverLimit, Pace, Point};
@@ -74,6 +75,7 @@ pub use property::{Deleted, Found, NO_SLOT, Own};
 pub use string::MAX_LENGTH;
 pub use table::Attrs;
 pub use text::{Str, Units};
+pub use view::{Element, Raw};
 
 use arena::Arena;
 use rustc_hash::FxHashMap;
