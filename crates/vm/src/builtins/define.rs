@@ -13,6 +13,7 @@ pub(super) const ROWS: &[Row] = &[
     ("Const", constant),
     ("Hidden", hidden),
     ("Tag", tag),
+    ("ReadOnly", read_only),
     ("Proto", proto),
     ("Share", share),
     ("Shared", shared_value),
@@ -128,6 +129,14 @@ fn tag(st: &mut State, w: &mut Window, args: Args) -> Res {
     let Some(target) = args.get(w, 0).as_object() else { return Ok(Value::UNDEFINED) };
     let desc = Descriptor::data(args.get(w, 1), Attrs::CONFIGURABLE);
     st.heap.define_own(target, Key::symbol(symbols::TO_STRING_TAG), &desc)?;
+    Ok(Value::UNDEFINED)
+}
+
+/// `%ReadOnly(target, key)`: an existing property is no longer writable.
+fn read_only(st: &mut State, w: &mut Window, args: Args) -> Res {
+    let Some(target) = args.get(w, 0).as_object() else { return Ok(Value::UNDEFINED) };
+    let key = st.property_key(args.get(w, 1))?;
+    st.heap.define_own(target, key, &Descriptor { writable: Some(false), ..Descriptor::EMPTY })?;
     Ok(Value::UNDEFINED)
 }
 

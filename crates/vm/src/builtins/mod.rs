@@ -30,9 +30,13 @@
 //! A native charges with `st.burn` before work that grows with its input, and allocates before its first side effect: after
 //! `Exit::Alloc` the whole instruction is executed again.
 
+mod date;
 mod define;
+mod global;
+mod map;
 mod math;
 mod ops;
+mod weak;
 
 use crate::exec::state::{Exit, Res, State};
 use crate::exec::{Calling, Helper, Window};
@@ -40,10 +44,10 @@ use crate::value::Value;
 
 /// The prelude, in the order in which it is run.
 pub(crate) const SOURCES: &[(&str, &str)] =
-    &[("core.js", include_str!("core.js")), ("math.js", include_str!("math.js"))];
+    &[("core.js", include_str!("core.js")), ("math.js", include_str!("math.js")), ("date.js", include_str!("date.js")), ("map.js", include_str!("map.js")), ("set.js", include_str!("set.js")), ("weak.js", include_str!("weak.js"))];
 
 /// The native tables, one per area. A number is a table and a row.
-const TABLES: &[&[Row]] = &[define::ROWS, ops::ROWS, math::ROWS];
+const TABLES: &[&[Row]] = &[define::ROWS, ops::ROWS, math::ROWS, date::ROWS, global::ROWS, map::ROWS, weak::ROWS];
 
 /// Names that prelude files share beside the helpers of [`Helper`].
 pub(crate) const SHARED: &[&str] = &[
@@ -58,6 +62,8 @@ pub(crate) const SHARED: &[&str] = &[
     "protoFrom",
     "speciesConstructor",
     "listFrom",
+    // date.js
+    "timeOf",
 ];
 
 /// A native function: its name (see the module documentation) and what it does.

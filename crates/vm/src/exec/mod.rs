@@ -52,6 +52,7 @@ pub(crate) mod state;
 mod suspend;
 mod trace;
 
+pub(crate) use arith::text;
 pub(crate) use call::Calling;
 pub(crate) use frame::FrameFlags;
 pub use helper::Helper;
