@@ -1,0 +1,34 @@
+//! What the global object has beside constructors, and how errors name the value that they are about.
+
+use super::{Args, Row};
+use crate::exec::Window;
+use crate::exec::state::{Res, State};
+use crate::heap::{Found, Key, atoms};
+use crate::value::Value;
+
+pub(super) const ROWS: &[Row] = &[("Describe", describe)];
+
+/// `%Describe(v)`: how an error message names a value, without running guest code.
+fn describe(st: &mut State, w: &mut Window, a: Args) -> Res {
+    let v = a.get(w, 0);
+    let text = match v.as_object() {
+        None if v.is_symbol() => "Symbol()".to_owned(),
+        None => st.describe(v),
+        Some(_) if st.heap.is_callable(v) => "function".to_owned(),
+        Some(object) => {
+            let maker = match st.heap.get(object, Key::atom(atoms::CONSTRUCTOR)) {
+                Found::Data(maker) => maker.as_object(),
+                _ => None,
+            };
+            let name = match maker.map(|m| st.heap.get(m, Key::atom(atoms::NAME))) {
+                Some(Found::Data(name)) => name.as_string(),
+                _ => None,
+            };
+            let name = name.map(|n| st.string_text(n)).filter(|n| !n.is_empty());
+            format!("#<{}>", name.as_deref().unwrap_or("Object"))
+        }
+    };
+    // A message stays a message, whatever the guest hands in.
+    let text: String = text.chars().take(100).collect();
+    Ok(Value::string(st.heap.new_string(&text)?))
+}
