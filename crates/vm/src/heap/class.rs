@@ -84,7 +84,7 @@ classes! {
     WeakMap Weak,
     /// A WeakSet.
     WeakSet Weak,
-    /// A WeakRef. The cell is cleared when the target dies.
+    /// A WeakRef. It keeps its target: when garbage is collected must not show, least of all across a snapshot.
     WeakRef Cell,
     /// A FinalizationRegistry. Holds its callback only: callbacks are never called, which the language permits.
     FinalizationRegistry Slots,

@@ -7,8 +7,8 @@
 use super::arena::{Id, Marks, Survivors};
 use super::string::Repr;
 use super::{
-    AccessorId, CellId, Class, ClosureId, ElementsId, Heap, Key, KeyKind, MapId, ObjId, OverLimit, Payload,
-    Point, ShapeId, SlotsId, StrId, SymId, ViewId, WeakId, atoms, symbols,
+    AccessorId, CellId, ClosureId, ElementsId, Heap, Key, KeyKind, MapId, ObjId, OverLimit, Payload, Point,
+    ShapeId, SlotsId, StrId, SymId, ViewId, WeakId, atoms, symbols,
 };
 use crate::value::{Internal, Unpacked, Value};
 use rustc_hash::FxHashMap;
@@ -44,7 +44,6 @@ pub struct Marker {
     views: Marks,
     stack: Vec<Work>,
     weak_tables: Vec<WeakId>,
-    weak_references: Vec<CellId>,
     /// Values that wait for a key, by the key's bits; filled once the strong marking is done.
     waiting: FxHashMap<u64, Vec<Value>>,
 }
@@ -172,7 +171,6 @@ impl Heap {
         self.settle_weak(&mut marker);
         let (survivors, shapes_freed) = self.sweep(&marker);
         marker.weak_tables.clear();
-        marker.weak_references.clear();
         marker.waiting = FxHashMap::default();
         // A deep structure may have made the stack large once; that is no reason to keep it.
         marker.stack.shrink_to(1 << 12);
@@ -278,11 +276,6 @@ impl Heap {
             Payload::Elements => {
                 if marker.elements.set(raw as usize) {
                     marker.values(&self.elements[ElementsId::from_raw(raw)].values);
-                }
-            }
-            Payload::Cell if record.class == Class::WeakRef => {
-                if marker.cells.set(raw as usize) {
-                    marker.weak_references.push(CellId::from_raw(raw));
                 }
             }
             Payload::Cell => marker.cell(CellId::from_raw(raw)),
@@ -408,11 +401,6 @@ impl Heap {
     fn clear_dead_weak(&mut self, marker: &Marker) {
         for &id in &marker.weak_tables {
             self.weaks[id].entries.retain(|_, (key, _)| marker.is_marked(*key));
-        }
-        for &id in &marker.weak_references {
-            if !marker.is_marked(self.cells[id].0) {
-                self.cells[id].0 = Value::UNDEFINED;
-            }
         }
     }
 }
