@@ -34,8 +34,10 @@ mod date;
 mod define;
 mod global;
 mod map;
+mod intl;
 mod math;
 mod ops;
+mod string;
 mod weak;
 
 use crate::exec::state::{Exit, Res, State};
@@ -44,10 +46,10 @@ use crate::value::Value;
 
 /// The prelude, in the order in which it is run.
 pub(crate) const SOURCES: &[(&str, &str)] =
-    &[("core.js", include_str!("core.js")), ("math.js", include_str!("math.js")), ("date.js", include_str!("date.js")), ("map.js", include_str!("map.js")), ("set.js", include_str!("set.js")), ("weak.js", include_str!("weak.js"))];
+    &[("core.js", include_str!("core.js")), ("math.js", include_str!("math.js")), ("string.js", include_str!("string.js")), ("date.js", include_str!("date.js")), ("intl.js", include_str!("intl.js")), ("map.js", include_str!("map.js")), ("set.js", include_str!("set.js")), ("weak.js", include_str!("weak.js"))];
 
 /// The native tables, one per area. A number is a table and a row.
-const TABLES: &[&[Row]] = &[define::ROWS, ops::ROWS, math::ROWS, date::ROWS, global::ROWS, map::ROWS, weak::ROWS];
+const TABLES: &[&[Row]] = &[define::ROWS, ops::ROWS, math::ROWS, string::METHODS, string::FUNCTIONS, date::ROWS, intl::ROWS, global::ROWS, map::ROWS, weak::ROWS];
 
 /// Names that prelude files share beside the helpers of [`Helper`].
 pub(crate) const SHARED: &[&str] = &[
@@ -62,8 +64,16 @@ pub(crate) const SHARED: &[&str] = &[
     "protoFrom",
     "speciesConstructor",
     "listFrom",
+    // string.js, regexp.js, bigint.js
+    "isRegExp",
+    "regExpCreate",
+    "regExpCache",
+    "toBigInt",
     // date.js
     "timeOf",
+    // intl.js
+    "numberToLocale",
+    "compareLocale",
 ];
 
 /// A native function: its name (see the module documentation) and what it does.

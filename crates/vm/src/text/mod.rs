@@ -16,7 +16,9 @@ pub mod date;
 pub mod intl;
 pub mod json;
 pub mod number;
+pub mod search;
 mod str;
+pub mod substitute;
 pub mod unicode;
 pub mod uri;
 
