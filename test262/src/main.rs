@@ -26,7 +26,7 @@ use anyhow::{Result, ensure};
 use clap::Parser;
 
 use crate::engine::Stage;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Ran, Reach};
 use crate::report::Outcome;
 use crate::select::{Sample, select};
 
@@ -114,11 +114,14 @@ fn main() -> Result<ExitCode> {
 fn compare(args: &Args, outcome: &Outcome) -> Result<ExitCode> {
     let path = args.ledger.clone().unwrap_or_else(|| PathBuf::from(args.stage.ledger()));
     let ledger = Ledger::read(&path)?;
+    let whole = args.filter.is_empty() && args.sample == Sample::ALL;
+    let reach = if whole { Reach::Everything } else { Reach::Part };
+    let ran = Ran { passed: &outcome.passed, failed: &outcome.failed, reach };
     if args.update_ledger {
-        ledger.write(&path, &outcome.passed, &outcome.failed)?;
+        ledger.write(&path, &ran)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let difference = ledger.compare(&outcome.passed, &outcome.failed);
+    let difference = ledger.compare(&ran);
     let listed = if args.verbose { 0 } else { LISTED };
     for path in difference.new.iter().take(listed) {
         print(&format!("new failure: {path}"));
@@ -129,7 +132,10 @@ fn compare(args: &Args, outcome: &Outcome) -> Result<ExitCode> {
     for path in &difference.mended {
         print(&format!("in the ledger, but passes: {path}"));
     }
-    let clean = difference.new.is_empty() && difference.mended.is_empty() && outcome.crashes == 0;
+    for path in &difference.stray {
+        print(&format!("in the ledger, but no test that counts: {path}"));
+    }
+    let clean = difference.is_none() && outcome.crashes == 0;
     Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -100,3 +100,66 @@ fn data(vm: &Vm, object: ObjId, key: Key) -> Option<Value> {
         Found::Absent | Found::Getter(_) | Found::Exotic(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// The verdict on a script with this front matter, under the harness of our own sample.
+    fn verdict(front: &str, code: &str) -> Result<(), String> {
+        let source = format!("/*---\n{front}\n---*/\n{code}");
+        let meta = Meta::read(&source).expect("front matter");
+        let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample");
+        run(&source, &meta, &mut Harness::of(&checkout)).map_err(|error| format!("{error:#}"))
+    }
+
+    fn fails(front: &str, code: &str, reason: &str) {
+        assert_eq!(verdict(front, code), Err(reason.to_owned()), "{front}\n{code}");
+    }
+
+    const NEGATIVE: &str = "negative:\n  phase: runtime\n  type: TypeError";
+
+    #[test]
+    fn a_test_fails_for_the_reason_it_fails() {
+        assert_eq!(verdict("", "assert(true);"), Ok(()));
+        fails("", "assert(false, 'no luck');", "threw Test262Error: no luck");
+        fails("", "throw 1;", "threw 1");
+        fails("", "let let;", "refused: `let` is a reserved word");
+        fails("", "for (;;);", "limit: instruction budget exhausted");
+        fails(
+            "includes: [absent.js]",
+            "",
+            "reading harness/absent.js: No such file or directory (os error 2)",
+        );
+    }
+
+    #[test]
+    fn a_negative_test_wants_its_own_error_at_its_own_time() {
+        assert_eq!(verdict(NEGATIVE, "null.x;"), Ok(()));
+        fails(NEGATIVE, "1;", "must throw TypeError, threw nothing");
+        fails(NEGATIVE, "nobody;", "must throw TypeError, threw ReferenceError: nobody is not defined");
+        let early = "negative:\n  phase: parse\n  type: SyntaxError";
+        assert_eq!(verdict(early, "let a, a;"), Ok(()));
+        fails(early, "throw new SyntaxError;", "accepted, but it must be refused");
+    }
+
+    #[test]
+    fn an_asynchronous_test_ends_when_it_says_so() {
+        let front = "flags: [async]";
+        assert_eq!(verdict(front, "Promise.resolve().then(() => $DONE());"), Ok(()));
+        assert_eq!(
+            verdict(front, "Promise.reject(1).then(null, () => $DONE()); new Promise(() => {})"),
+            Ok(())
+        );
+        fails(front, "Promise.resolve();", "$DONE was never called");
+        fails(front, "$DONE(); $DONE();", &format!("printed {DONE} and {DONE}"));
+        let failure = "printed Test262:AsyncTestFailure:TypeError: no";
+        fails(front, "Promise.reject(new TypeError('no')).then($DONE, $DONE);", failure);
+    }
+
+    #[test]
+    fn a_script_whose_last_value_is_a_rejected_promise_has_not_failed() {
+        assert_eq!(verdict("", "Promise.reject(1)"), Ok(()));
+    }
+}

@@ -59,6 +59,8 @@ pub(crate) enum Sample {
 }
 
 impl Sample {
+    pub(crate) const ALL: Self = Self::OneIn(1);
+
     /// Reads `N` or `N%`.
     pub(crate) fn read(text: &str) -> Result<Self> {
         let Some(share) = text.strip_suffix('%') else {
