@@ -30,14 +30,18 @@
 //! A native charges with `st.burn` before work that grows with its input, and allocates before its first side effect: after
 //! `Exit::Alloc` the whole instruction is executed again.
 
+mod bigint;
 mod date;
 mod define;
 mod global;
 mod map;
 mod intl;
 mod math;
+mod number;
 mod ops;
+mod promise;
 mod string;
+mod uri;
 mod weak;
 
 use crate::exec::state::{Exit, Res, State};
@@ -46,10 +50,10 @@ use crate::value::Value;
 
 /// The prelude, in the order in which it is run.
 pub(crate) const SOURCES: &[(&str, &str)] =
-    &[("core.js", include_str!("core.js")), ("math.js", include_str!("math.js")), ("string.js", include_str!("string.js")), ("date.js", include_str!("date.js")), ("intl.js", include_str!("intl.js")), ("map.js", include_str!("map.js")), ("set.js", include_str!("set.js")), ("weak.js", include_str!("weak.js"))];
+    &[("core.js", include_str!("core.js")), ("math.js", include_str!("math.js")), ("string.js", include_str!("string.js")), ("number.js", include_str!("number.js")), ("bigint.js", include_str!("bigint.js")), ("uri.js", include_str!("uri.js")), ("date.js", include_str!("date.js")), ("intl.js", include_str!("intl.js")), ("map.js", include_str!("map.js")), ("set.js", include_str!("set.js")), ("weak.js", include_str!("weak.js")), ("promise.js", include_str!("promise.js"))];
 
 /// The native tables, one per area. A number is a table and a row.
-const TABLES: &[&[Row]] = &[define::ROWS, ops::ROWS, math::ROWS, string::METHODS, string::FUNCTIONS, date::ROWS, intl::ROWS, global::ROWS, map::ROWS, weak::ROWS];
+const TABLES: &[&[Row]] = &[define::ROWS, ops::ROWS, math::ROWS, string::METHODS, string::FUNCTIONS, number::ROWS, bigint::ROWS, uri::ROWS, date::ROWS, intl::ROWS, global::ROWS, map::ROWS, weak::ROWS, promise::ROWS];
 
 /// Names that prelude files share beside the helpers of [`Helper`].
 pub(crate) const SHARED: &[&str] = &[
@@ -69,6 +73,8 @@ pub(crate) const SHARED: &[&str] = &[
     "regExpCreate",
     "regExpCache",
     "toBigInt",
+    // promise.js
+    "promiseResolve",
     // date.js
     "timeOf",
     // intl.js

@@ -90,7 +90,6 @@ prototypes! {
     IntlPluralRules: Object,
     IntlListFormat: Object,
     IntlRelativeTimeFormat: Object,
-    IntlSegmenter: Object,
 }
 
 /// Well-known objects.
@@ -129,6 +128,10 @@ pub(crate) struct Realm {
     /// `Array.prototype.values` and the array iterator's `next`, to see whether anybody changed them.
     pub(crate) array_values: Value,
     pub(crate) array_iterator_next: Value,
+    /// `Function.prototype[Symbol.hasInstance]`, likewise.
+    pub(crate) has_instance: Value,
+    /// `%ThrowTypeError%`, which guards what strict code must not read.
+    pub(crate) thrower: Value,
     /// Where a constructor keeps its field initialiser.
     pub(crate) fields_key: Key,
 }
@@ -213,6 +216,8 @@ impl Realm {
             result_shape,
             array_values: Value::UNDEFINED,
             array_iterator_next: Value::UNDEFINED,
+            has_instance: Value::UNDEFINED,
+            thrower: Value::UNDEFINED,
             fields_key: Key::symbol(fields),
         })
     }
@@ -245,7 +250,7 @@ impl Realm {
         ] {
             m.shape(shape);
         }
-        m.values(&[self.array_values, self.array_iterator_next]);
+        m.values(&[self.array_values, self.array_iterator_next, self.has_instance, self.thrower]);
         m.key(self.fields_key);
     }
 }
@@ -311,10 +316,6 @@ impl State {
         self.method(realm.generator_prototype, "next", Native::GeneratorNext)?;
         self.method(realm.generator_prototype, "return", Native::GeneratorReturn)?;
         self.method(realm.generator_prototype, "throw", Native::GeneratorThrow)?;
-        let promise = self.constructor(global, "Promise", Native::Promise, realm.promise_prototype)?;
-        self.method(promise, "resolve", Native::PromiseResolve)?;
-        self.method(promise, "reject", Native::PromiseReject)?;
-        self.method(realm.promise_prototype, "then", Native::PromiseThen)?;
         let symbol = self.constructor(global, "Symbol", Native::SymbolConstructor, realm.symbol_prototype)?;
         for (name, id) in [
             ("iterator", symbols::ITERATOR),
