@@ -153,10 +153,6 @@
     };
     return [wrapped, wrapped.next];
   }
-  function runExecutor(executor, resolve, reject) {
-    try { executor(resolve, reject); } catch (e) { reject(e); }
-    return this;
-  }
   function toIntegerOrInfinity(x) {
     x = +x;
     if (x !== x || x === 0) return 0;
@@ -217,7 +213,6 @@
   %Share("copyProps", copyProps);
   %Share("delegateStep", delegateStep);
   %Share("getAsyncIterator", getAsyncIterator);
-  %Share("runExecutor", runExecutor);
   %Share("toPrimitive", toPrimitive);
   %Share("toNumeric", toNumeric);
   %Share("toIntegerOrInfinity", toIntegerOrInfinity);

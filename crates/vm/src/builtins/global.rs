@@ -3,10 +3,19 @@
 use super::{Args, Row};
 use crate::exec::Window;
 use crate::exec::state::{Res, State};
-use crate::heap::{Found, Key, atoms};
+use crate::heap::{Found, Key, Own, atoms};
 use crate::value::Value;
 
-pub(super) const ROWS: &[Row] = &[("Describe", describe)];
+pub(super) const ROWS: &[Row] = &[("Describe", describe), ("GetterOf", getter_of)];
+
+/// `%GetterOf(object, key)`: the getter of an own property, for the engine to recognise later.
+fn getter_of(st: &mut State, w: &mut Window, a: Args) -> Res {
+    let key = st.property_key(a.get(w, 1))?;
+    match a.get(w, 0).as_object().map(|o| st.heap.get_own(o, key)) {
+        Some(Own::Accessor { get, .. }) => Ok(get),
+        _ => Err(st.type_error("%GetterOf: there is no getter")),
+    }
+}
 
 /// `%Describe(v)`: how an error message names a value, without running guest code.
 fn describe(st: &mut State, w: &mut Window, a: Args) -> Res {

@@ -190,7 +190,8 @@ impl State {
             Some(slots) => self.heap.slots(slots).first().copied().unwrap_or(Value::UNDEFINED),
             None => Value::UNDEFINED,
         };
-        let in_async = self.frames.iter().any(|f| f.flags.has(FrameFlags::ASYNC.and(FrameFlags::JOB)));
+        let asynchronous = FrameFlags::ASYNC.and(FrameFlags::JOB).and(FrameFlags::EXECUTOR);
+        let in_async = self.frames.iter().any(|f| f.flags.has(asynchronous));
         if in_async {
             if self.waiting.len() >= self.limits.host_calls as usize {
                 return Err(Exit::Limit(Limit::HostCalls));

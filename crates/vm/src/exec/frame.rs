@@ -36,6 +36,9 @@ impl FrameFlags {
     /// A resumed frame whose registers are still in its record.
     pub(crate) const RESTORE: FrameFlags = FrameFlags(2048);
 
+    /// A promise's executor: host calls below it answer promises.
+    pub(crate) const EXECUTOR: FrameFlags = FrameFlags(1 << 14);
+
     pub(crate) fn without(self, other: FrameFlags) -> FrameFlags {
         FrameFlags(self.0 & !other.0)
     }

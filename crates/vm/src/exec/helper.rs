@@ -62,7 +62,67 @@ numbered! {
         DelegateStep = "delegateStep",
         /// `iterable[Symbol.asyncIterator]()`, or the wrapped sync iterator
         GetAsyncIterator = "getAsyncIterator",
-        /// runs a promise's executor; `this` is the promise
-        RunExecutor = "runExecutor",
+        /// the constructor `Promise`, to see whether a promise is plain
+        PromiseConstructor = "promiseConstructor",
+        /// the getter of its `Symbol.species`, likewise
+        PromiseSpecies = "promiseSpecies",
+        /// `Promise.prototype.then`, likewise
+        PromiseThen = "promiseThen",
+        /// resolves a promise with a value whose `then` is a getter
+        ResolveSlow = "resolveSlow",
+        /// the same as a microtask
+        ResolveLate = "resolveLate",
+        /// a reaction that a promise of a subclass depends on
+        RunReaction = "runReaction",
+        /// `delete a[b]` with an object as key
+        DeleteElem = "slowDelete",
+        /// `a in b` with an object as key
+        In = "slowIn",
+        /// `[[Get]]` of a proxy
+        ProxyGet = "proxyGet",
+        /// `[[Set]]` of a proxy
+        ProxySet = "proxySet",
+        /// the same for an assignment: a refusal throws
+        ProxyAssign = "proxyAssign",
+        /// `[[HasProperty]]` of a proxy
+        ProxyHas = "proxyHas",
+        /// `[[Delete]]` of a proxy
+        ProxyDelete = "proxyDelete",
+        /// the same for `delete`: a refusal throws
+        ProxyDeleteStrict = "proxyDeleteStrict",
+        /// `[[GetOwnProperty]]` of a proxy
+        ProxyGetOwn = "proxyGetOwn",
+        /// whether a proxy has an own property
+        ProxyHasOwn = "proxyHasOwn",
+        /// `[[DefineOwnProperty]]` of a proxy
+        ProxyDefine = "proxyDefine",
+        /// `[[OwnPropertyKeys]]` of a proxy
+        ProxyOwnKeys = "proxyOwnKeys",
+        /// `[[GetPrototypeOf]]` of a proxy
+        ProxyGetProto = "proxyGetProto",
+        /// `[[SetPrototypeOf]]` of a proxy
+        ProxySetProto = "proxySetProto",
+        /// `[[IsExtensible]]` of a proxy
+        ProxyIsExtensible = "proxyIsExtensible",
+        /// `[[PreventExtensions]]` of a proxy
+        ProxyPreventExtensions = "proxyPreventExtensions",
+        /// `[[Call]]` of a proxy
+        ProxyCall = "proxyCall",
+        /// `[[Construct]]` of a proxy
+        ProxyConstruct = "proxyConstruct",
+        /// a setter called for `Reflect.set`: answers true
+        CallSetter = "callSetter",
+        /// the end of OrdinarySet on a receiver that is not the object itself
+        SetOnReceiver = "setOnReceiver",
+        /// the same for an assignment: a refusal throws
+        AssignOnReceiver = "assignOnReceiver",
+        /// a typed array's element from a value that must be converted
+        SetViewElement = "setViewElement",
+        /// an array's length or a typed array's element from a value that must be converted
+        DefineSpecial = "defineSpecial",
+        /// CreateDataPropertyOrThrow where guest code has a say
+        CreateDataSlow = "createDataSlow",
+        /// `Object.keys`, `values` and `entries` where guest code has a say
+        EnumerableOwn = "enumerableOwn",
     }
 }

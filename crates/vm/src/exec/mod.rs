@@ -57,6 +57,7 @@ pub(crate) use call::Calling;
 pub(crate) use frame::FrameFlags;
 pub use helper::Helper;
 pub(crate) use native::TABLE_NATIVE;
+pub(crate) use promise::Resolution;
 pub(crate) use realm::Proto;
 pub use state::{HostCall, Limit, Limits};
 
@@ -73,7 +74,7 @@ use realm::Realm;
 use state::{Exit, Site, State};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use suspend::Settled;
+pub(crate) use suspend::Settled;
 
 /// The registers that a frame can name.
 pub(crate) type Window = [Value; 256];

@@ -3,7 +3,6 @@
 use super::Window;
 use super::call::Calling;
 use super::frame::FrameFlags;
-use super::helper::Helper;
 use super::object::array_push;
 use super::state::{Exit, Res, State};
 use super::suspend::{Resume, Settled};
@@ -41,10 +40,6 @@ pub(crate) enum Native {
     GeneratorNext,
     GeneratorReturn,
     GeneratorThrow,
-    Promise,
-    PromiseThen,
-    PromiseResolve,
-    PromiseReject,
     ResolvePromise,
     RejectPromise,
     FunctionCall,
@@ -74,10 +69,6 @@ impl Native {
         Native::GeneratorNext,
         Native::GeneratorReturn,
         Native::GeneratorThrow,
-        Native::Promise,
-        Native::PromiseThen,
-        Native::PromiseResolve,
-        Native::PromiseReject,
         Native::ResolvePromise,
         Native::RejectPromise,
         Native::FunctionCall,
@@ -175,39 +166,8 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
             let base = st.top().map_or(0, |f| f.base) + u32::from(args.a) + 2;
             st.generator_resume(base, args.calling, this, how, first)
         }
-        Native::Promise => {
-            if args.calling.new_target.is_undefined() {
-                return Err(st.type_error("Promise constructor cannot be invoked without 'new'"));
-            }
-            if !st.heap.is_callable(first) {
-                return Err(st.type_error("Promise resolver is not a function"));
-            }
-            let promise = st.new_promise()?;
-            let (resolve, reject) = st.resolving_functions(promise)?;
-            let run = st.helpers.get(Helper::RunExecutor as usize).copied().unwrap_or(Value::UNDEFINED);
-            let flags = args.calling.flags.without(FrameFlags::CONSTRUCT);
-            st.call_above(w, run, promise, &[first, resolve, reject], args.calling.dst, flags)
-        }
-        Native::PromiseThen => {
-            if !st.is_promise(this) {
-                return Err(st.type_error("then called on something that is not a promise"));
-            }
-            let dependent = st.new_promise()?;
-            st.then(this, first, second, dependent)?;
-            Ok(dependent)
-        }
-        Native::PromiseResolve => st.promise_resolve(first),
-        Native::PromiseReject => {
-            let promise = st.new_promise()?;
-            st.settle(promise, Settled::Rejected, first)?;
-            Ok(promise)
-        }
-        Native::ResolvePromise => {
-            st.call_resolving(callee, Settled::Fulfilled, first).map(|()| Value::UNDEFINED)
-        }
-        Native::RejectPromise => {
-            st.call_resolving(callee, Settled::Rejected, first).map(|()| Value::UNDEFINED)
-        }
+        Native::ResolvePromise => st.call_resolving(w, callee, Settled::Fulfilled, first, args.calling),
+        Native::RejectPromise => st.call_resolving(w, callee, Settled::Rejected, first, args.calling),
         Native::FunctionCall => {
             // The arguments move down by one: this becomes the callee, the first argument its `this`.
             let a = args.a as usize;

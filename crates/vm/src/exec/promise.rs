@@ -2,17 +2,18 @@
 //!
 //! A promise is an object with internal fields: its state, its result, whether anybody looked, and then three fields
 //! per reaction: what runs when it is fulfilled, what runs when it is rejected, and the promise that depends on it.
-//! A reaction's handler is a function, the record of an awaiting frame, or undefined.
-//!
-//! Missing: a `then` that is a getter is read as absent when resolving; species.
+//! A reaction's handler is a function, the record of an awaiting frame, or undefined. What depends on it is a plain
+//! promise, undefined, or a list of promise, resolve and reject (a promise of a subclass). `builtins/promise.js` has
+//! whatever may run guest code; a `then` that is a getter is read there.
 
 use super::Window;
 use super::call::Calling;
 use super::frame::FrameFlags;
+use super::helper::Helper;
 use super::native::Native;
 use super::state::{Exit, Job, ReactionKind, Res, State};
 use super::suspend::{Resume, Settled};
-use crate::heap::{Class, Flags, Found, Key, SlotsId, atoms};
+use crate::heap::{CellId, Class, Flags, Found, Key, ObjId, SlotsId, atoms};
 use crate::value::Value;
 
 const STATE: usize = 0;
@@ -21,7 +22,11 @@ const REACTIONS: usize = 2;
 
 impl State {
     pub(crate) fn new_promise(&mut self) -> Res {
-        let shape = self.heap.root_shape(Some(self.realm.promise_prototype))?;
+        self.new_promise_of(Some(self.realm.promise_prototype))
+    }
+
+    pub(crate) fn new_promise_of(&mut self, prototype: Option<ObjId>) -> Res {
+        let shape = self.heap.root_shape(prototype)?;
         let fields = [Value::ZERO, Value::UNDEFINED];
         Ok(Value::object(self.heap.new_object_with_slots(shape, Class::Promise, Flags::NONE, &fields)?))
     }
@@ -35,6 +40,17 @@ impl State {
         self.promise_record(v).is_some()
     }
 
+    pub(crate) fn helper(&self, helper: Helper) -> Value {
+        self.helpers.get(helper as usize).copied().unwrap_or(Value::UNDEFINED)
+    }
+
+    /// A promise whose `constructor` is the realm's, found without running guest code.
+    pub(crate) fn is_plain_promise(&self, v: Value) -> bool {
+        let Some(obj) = v.as_object().filter(|&o| self.heap.class(o) == Class::Promise) else { return false };
+        self.heap.get(obj, Key::atom(atoms::CONSTRUCTOR))
+            == Found::Data(self.helper(Helper::PromiseConstructor))
+    }
+
     /// A settled promise's outcome.
     pub(crate) fn outcome(&self, promise: Value) -> Option<Result<Value, Value>> {
         let record = self.promise_record(promise)?;
@@ -46,9 +62,9 @@ impl State {
         }
     }
 
-    /// PromiseResolve: the value itself if it is a promise, else a promise resolved with it.
+    /// PromiseResolve: the value itself if it is a promise of the realm's constructor, else a promise resolved with it.
     pub(crate) fn promise_resolve(&mut self, v: Value) -> Res {
-        if self.is_promise(v) {
+        if self.is_plain_promise(v) {
             return Ok(v);
         }
         let promise = self.new_promise()?;
@@ -56,22 +72,40 @@ impl State {
         Ok(promise)
     }
 
-    /// Resolves a promise: follows thenables, fulfils with anything else.
+    /// Resolves a promise: follows thenables, fulfils with anything else. A `then` that must be asked for with guest code
+    /// is asked for by the next microtask.
     pub(crate) fn resolve(&mut self, promise: Value, value: Value) -> Result<(), Exit> {
-        let Some(obj) = value.as_object() else { return self.settle(promise, Settled::Fulfilled, value) };
+        match self.try_resolve(promise, value)? {
+            Resolution::Done => {}
+            Resolution::AskThen => {
+                let then = self.helper(Helper::ResolveLate);
+                self.jobs.push_front(Job::Thenable { promise, thenable: value, then });
+            }
+        }
+        Ok(())
+    }
+
+    /// The same as far as it goes without guest code.
+    pub(crate) fn try_resolve(&mut self, promise: Value, value: Value) -> Result<Resolution, Exit> {
+        let Some(obj) = value.as_object() else {
+            self.settle(promise, Settled::Fulfilled, value)?;
+            return Ok(Resolution::Done);
+        };
         if value == promise {
-            let Exit::Throw(error) = self.type_error("Chaining cycle detected for promise") else {
-                return Ok(());
-            };
-            return self.settle(promise, Settled::Rejected, error);
+            match self.type_error("Chaining cycle detected for promise #<Promise>") {
+                Exit::Throw(error) => self.settle(promise, Settled::Rejected, error)?,
+                exit => return Err(exit),
+            }
+            return Ok(Resolution::Done);
         }
         match self.heap.get(obj, Key::atom(atoms::THEN)) {
             Found::Data(then) if self.heap.is_callable(then) => {
                 self.jobs.push_back(Job::Thenable { promise, thenable: value, then });
-                Ok(())
             }
-            _ => self.settle(promise, Settled::Fulfilled, value),
+            Found::Data(_) | Found::Absent => self.settle(promise, Settled::Fulfilled, value)?,
+            Found::Getter(_) | Found::Exotic(_) => return Ok(Resolution::AskThen),
         }
+        Ok(Resolution::Done)
     }
 
     /// Fulfils or rejects a pending promise and queues its reactions.
@@ -81,6 +115,7 @@ impl State {
             return Ok(());
         }
         let fields = self.heap.slots(record).to_vec();
+        self.burn(fields.len() as u64 / 2)?;
         self.heap.replace_slots(record, &[Value::int(how as i32), value])?;
         for reaction in fields[REACTIONS..].chunks_exact(3) {
             self.queue(how, reaction[0], reaction[1], reaction[2], value);
@@ -107,9 +142,7 @@ impl State {
         let Some(record) = self.promise_record(promise) else { return Ok(()) };
         match self.outcome(promise) {
             None => {
-                let mut fields = self.heap.slots(record).to_vec();
-                fields.extend([fulfilled, rejected, dependent]);
-                self.heap.replace_slots(record, &fields)?;
+                self.heap.push_slots(record, &[fulfilled, rejected, dependent])?;
             }
             Some(Ok(v)) => self.queue(Settled::Fulfilled, fulfilled, rejected, dependent, v),
             Some(Err(v)) => self.queue(Settled::Rejected, fulfilled, rejected, dependent, v),
@@ -126,6 +159,11 @@ impl State {
                     let how = if kind == ReactionKind::Fulfil { Resume::Next } else { Resume::Throw };
                     return self.resume_async(handler, how, value);
                 }
+                if promise.is_array() {
+                    let run = self.helper(Helper::RunReaction);
+                    let rejected = Value::bool(kind == ReactionKind::Reject);
+                    return self.call_job(w, run, Value::UNDEFINED, &[handler, promise, value, rejected]);
+                }
                 if !self.heap.is_callable(handler) {
                     return match kind {
                         ReactionKind::Fulfil => self.resolve(promise, value),
@@ -136,6 +174,10 @@ impl State {
                 self.call_job(w, handler, Value::UNDEFINED, &[value])
             }
             Job::Thenable { promise, thenable, then } => {
+                if then == self.helper(Helper::PromiseThen) && self.is_plain_promise(thenable) {
+                    // What the functions would do, without making them: nobody could tell.
+                    return self.then(thenable, Value::UNDEFINED, Value::UNDEFINED, promise);
+                }
                 let (resolve, reject) = self.resolving_functions(promise)?;
                 // An exception of `then` rejects the promise unless it was resolved already.
                 self.job_promise = reject;
@@ -166,40 +208,85 @@ impl State {
                 Ok(v) => self.resolve(promise, v)?,
                 Err(e) => self.settle(promise, Settled::Rejected, e)?,
             }
-        } else if let (Err(e), Some(reject)) = (outcome, promise.as_object()) {
-            self.call_resolving(reject, Settled::Rejected, e)?;
+        } else if let (Err(e), Some(reject)) = (outcome, promise.as_object())
+            && let Some((promise, done)) = self.behind(reject)
+            && self.heap.cell(done) != Value::TRUE
+        {
+            self.settle(promise, Settled::Rejected, e)?;
+            self.heap.set_cell(done, Value::TRUE);
         }
         Err(Exit::Done(Value::UNDEFINED))
     }
 
     /// The pair of functions that settle a promise once. They share a cell that remembers.
     pub(crate) fn resolving_functions(&mut self, promise: Value) -> Result<(Value, Value), Exit> {
-        let done = Value::internal(crate::value::Internal::Cell(self.heap.new_cell(Value::FALSE)?));
-        let resolve = self.new_native(Native::ResolvePromise, &[promise, done])?;
-        let reject = self.new_native(Native::RejectPromise, &[promise, done])?;
-        Ok((resolve, reject))
+        let resolve = self.resolver(promise)?;
+        Ok((resolve, self.rejecter(resolve)?))
     }
 
-    /// What the resolving functions do.
+    /// The function that resolves a promise.
+    pub(crate) fn resolver(&mut self, promise: Value) -> Res {
+        let done = Value::internal(crate::value::Internal::Cell(self.heap.new_cell(Value::FALSE)?));
+        self.resolving_function(Native::ResolvePromise, promise, done)
+    }
+
+    /// The function that rejects the same promise.
+    pub(crate) fn rejecter(&mut self, resolver: Value) -> Res {
+        let behind = resolver.as_object().and_then(|f| self.behind(f));
+        let Some((promise, done)) = behind else { return Err(self.type_error("not a resolving function")) };
+        let done = Value::internal(crate::value::Internal::Cell(done));
+        self.resolving_function(Native::RejectPromise, promise, done)
+    }
+
+    fn resolving_function(&mut self, native: Native, promise: Value, done: Value) -> Res {
+        let function = self.new_native(native, &[promise, done])?;
+        if let Some(f) = function.as_object() {
+            self.heap.set_slot(f, 0, Value::int(1));
+        }
+        Ok(function)
+    }
+
+    /// The promise behind a resolving function, and the cell that says whether it was called.
+    pub(crate) fn behind(&self, function: ObjId) -> Option<(Value, CellId)> {
+        let fields = self.heap.slots_of(function).map(|s| self.heap.slots(s))?;
+        Some((*fields.get(1)?, fields.get(2)?.as_cell()?))
+    }
+
+    /// A call of a resolving function.
     pub(crate) fn call_resolving(
         &mut self,
-        function: crate::heap::ObjId,
+        w: &mut Window,
+        function: ObjId,
         how: Settled,
         v: Value,
-    ) -> Result<(), Exit> {
-        let Some(slots) = self.heap.slots_of(function) else { return Ok(()) };
-        let fields = self.heap.slots(slots);
-        let (Some(&promise), Some(cell)) = (fields.get(1), fields.get(2).and_then(|c| c.as_cell())) else {
-            return Ok(());
+        calling: Calling,
+    ) -> Res {
+        let Some((promise, done)) = self.behind(function) else { return Ok(Value::UNDEFINED) };
+        if self.heap.cell(done) == Value::TRUE {
+            return Ok(Value::UNDEFINED);
+        }
+        let resolution = match how {
+            Settled::Fulfilled => self.try_resolve(promise, v)?,
+            Settled::Rejected => {
+                self.settle(promise, how, v)?;
+                Resolution::Done
+            }
         };
-        if self.heap.cell(cell) == Value::TRUE {
-            return Ok(());
+        self.heap.set_cell(done, Value::TRUE);
+        match resolution {
+            Resolution::Done => Ok(Value::UNDEFINED),
+            Resolution::AskThen => {
+                let ask = self.helper(Helper::ResolveSlow);
+                self.call_above(w, ask, Value::UNDEFINED, &[promise, v], calling.dst, calling.flags)
+            }
         }
-        match how {
-            Settled::Fulfilled => self.resolve(promise, v)?,
-            Settled::Rejected => self.settle(promise, Settled::Rejected, v)?,
-        }
-        self.heap.set_cell(cell, Value::TRUE);
-        Ok(())
     }
+}
+
+/// How far resolving got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resolution {
+    Done,
+    /// The value's `then` can only be had by running guest code.
+    AskThen,
 }

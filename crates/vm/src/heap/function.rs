@@ -288,6 +288,20 @@ impl Heap {
         Ok(())
     }
 
+    /// Appends several internal fields at once, or none.
+    pub fn push_slots(&mut self, id: SlotsId, more: &[Value]) -> Result<(), AllocError> {
+        let values = &self.fields[id].values;
+        let (len, capacity) = (values.len() + more.len(), values.capacity());
+        if len > capacity {
+            let wanted = len.max(capacity * 2);
+            self.account.grow((wanted - capacity) * size_of::<Value>())?;
+            let values = &mut self.fields[id].values;
+            values.reserve_exact(wanted - values.len());
+        }
+        self.fields[id].values.extend_from_slice(more);
+        Ok(())
+    }
+
     /// A new bigint.
     pub fn new_bigint(&mut self, value: BigInt) -> Result<BigId, AllocError> {
         // The digits exist already; the caller has charged work for computing them, this charges for keeping them.
