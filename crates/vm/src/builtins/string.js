@@ -61,18 +61,6 @@
     },
   }, "String");
 
-  function sensitivityOf(options) {
-    const given = options.sensitivity;
-    if (given === undefined) return 3;
-    switch (`${given}`) {
-      case "base": return 0;
-      case "accent": return 1;
-      case "case": return 2;
-      case "variant": return 3;
-    }
-    %ThrowRangeError(`Value ${given} out of range for Intl.Collator options property sensitivity`);
-  }
-
   %Install(prototype, {
     at(index) { return %StringAt(text(this, "at"), +index); },
     charAt(pos) { return %StringCharAt(text(this, "charAt"), +pos); },
@@ -108,10 +96,8 @@
     localeCompare(that, locales = undefined, options = undefined) {
       const s = text(this, "localeCompare");
       that = `${that}`;
-      if (options === undefined) return %StringLocaleCompare(s, that);
-      const given = %ToObject(options);
-      const numeric = !!given.numeric, first = given.caseFirst, sensitivity = sensitivityOf(given);
-      return %StringCollate(s, that, sensitivity, numeric, first === "upper", !!given.ignorePunctuation);
+      if (locales === undefined && options === undefined) return %StringLocaleCompare(s, that);
+      return %compareLocale(s, that, locales, options);
     },
     match(regexp) {
       coercible(this, "match");

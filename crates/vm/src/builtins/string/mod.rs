@@ -6,14 +6,16 @@
 mod build;
 mod part;
 
+pub(super) use build::room;
+
 use super::{Args, Row};
 use crate::code::ErrorKind;
 use crate::exec::Window;
 use crate::exec::state::{Exit, Res, State};
-use crate::heap::{Class, StrId, atoms};
+use crate::heap::{Class, Str, StrId, atoms};
 use crate::text::number::convert::to_integer_or_infinity;
 use crate::text::unicode::{self, Form, collate};
-use crate::text::{linear_cost, search};
+use crate::text::{Text, linear_cost, search};
 use crate::value::Value;
 
 macro_rules! rows {
@@ -65,12 +67,11 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("StringFromCharCode", build::from_char_code),
     ("StringFromCodePoint", build::from_code_point),
     ("StringExpand", build::expand),
-    ("StringCollate", collate_with),
     ("SymbolText", symbol_text),
 ];
 
 /// An intrinsic's arguments as those of a method: the first one is the receiver.
-fn receiver_first(w: &Window, a: Args) -> Args {
+pub(super) fn receiver_first(w: &Window, a: Args) -> Args {
     Args { this: a.get(w, 0), first: a.first.saturating_add(1), argc: a.argc.saturating_sub(1), ..a }
 }
 
@@ -231,11 +232,16 @@ fn to_upper_case(st: &mut State, _w: &mut Window, a: Args) -> Res {
     change_case(st, a, unicode::to_upper_case)
 }
 
-fn change_case(st: &mut State, a: Args, change: fn(crate::heap::Str<'_>) -> crate::text::Text) -> Res {
+fn change_case(st: &mut State, a: Args, change: fn(Str<'_>) -> Text) -> Res {
     let s = receiver(st, a)?;
     let text = st.heap.str(s);
     st.burn(unicode::case_cost(text))?;
-    build::room(st, st.heap.string_length(s) as usize * unicode::MAX_CASE_GROWTH)?;
+    // Only ASCII stays as long and as narrow as it was.
+    let growth = match st.heap.str(s) {
+        Str::Latin1(bytes) if bytes.is_ascii() => 1,
+        Str::Latin1(_) | Str::Wide(_) => 2 * unicode::MAX_CASE_GROWTH,
+    };
+    build::room(st, st.heap.string_length(s) as usize * growth)?;
     let changed = change(st.heap.str(s));
     if changed.as_str() == st.heap.str(s) {
         return Ok(Value::string(s));
@@ -274,24 +280,6 @@ fn locale_compare(st: &mut State, w: &mut Window, a: Args) -> Res {
     }
     let other = flat(st, a.get(w, 0))?;
     compare(st, s, other, collate::Options::ENGLISH)
-}
-
-/// `%StringCollate(a, b, sensitivity, numeric, upperFirst, ignorePunctuation)`, with a number and booleans.
-fn collate_with(st: &mut State, w: &mut Window, a: Args) -> Res {
-    let (left, right) = (flat(st, a.get(w, 0))?, flat(st, a.get(w, 1))?);
-    let is = |n| a.get(w, n) == Value::TRUE;
-    let options = collate::Options {
-        sensitivity: match a.get(w, 2).as_int() {
-            Some(0) => collate::Sensitivity::Base,
-            Some(1) => collate::Sensitivity::Accent,
-            Some(2) => collate::Sensitivity::Case,
-            _ => collate::Sensitivity::Variant,
-        },
-        digits: if is(3) { collate::Digits::Numeric } else { collate::Digits::Apart },
-        case_first: if is(4) { collate::CaseFirst::Upper } else { collate::CaseFirst::Lower },
-        punctuation: if is(5) { collate::Punctuation::Ignored } else { collate::Punctuation::Counts },
-    };
-    compare(st, left, right, options)
 }
 
 fn compare(st: &mut State, left: StrId, right: StrId, options: collate::Options) -> Res {
