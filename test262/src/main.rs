@@ -122,12 +122,12 @@ fn compare(args: &Args, outcome: &Outcome) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let difference = ledger.compare(&ran);
-    let listed = if args.verbose { 0 } else { LISTED };
+    let listed = if args.verbose { difference.new.len() } else { LISTED };
     for path in difference.new.iter().take(listed) {
         print(&format!("new failure: {path}"));
     }
-    if difference.new.len() > listed {
-        print(&format!("{} new failures; --verbose lists all with reasons", difference.new.len()));
+    if let Some(more) = difference.new.len().checked_sub(listed).filter(|&more| more > 0) {
+        print(&format!("and {more} more new failures; --verbose lists all with their reasons"));
     }
     for path in &difference.mended {
         print(&format!("in the ledger, but passes: {path}"));
