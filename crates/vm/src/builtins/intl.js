@@ -289,7 +289,7 @@
     let hour12 = options.hour12;
     if (hour12 !== undefined) hour12 = !!hour12;
     let cycle = read(options, "hourCycle", ["h11", "h12", "h23", "h24"], undefined);
-    if (hour12 !== undefined) cycle = hour12 ? "h12" : "h23";
+    if (hour12 !== undefined) cycle = hour12 ? "h12" : "h24"; // as V8 has it for en-US
     timeZone(r, options.timeZone);
     const weekday = read(options, "weekday", WIDTHS, undefined);
     const era = read(options, "era", WIDTHS, undefined);
@@ -305,8 +305,11 @@
     const dateStyle = read(options, "dateStyle", LENGTHS, undefined);
     const timeStyle = read(options, "timeStyle", LENGTHS, undefined);
     if (dateStyle !== undefined || timeStyle !== undefined) {
-      const explicit = weekday ?? era ?? year ?? month ?? day ?? dayPeriod ?? hour ?? minute ?? second ?? fraction ?? zoneName;
-      if (explicit !== undefined) %ThrowTypeError(`Can't set option together when ${dateStyle !== undefined ? "dateStyle" : "timeStyle"} is used`);
+      const explicit = weekday !== undefined ? "weekday" : era !== undefined ? "era" : year !== undefined ? "year"
+        : month !== undefined ? "month" : day !== undefined ? "day" : dayPeriod !== undefined ? "dayPeriod"
+        : hour !== undefined ? "hour" : minute !== undefined ? "minute" : second !== undefined ? "second"
+        : fraction !== undefined ? "fractionalSecondDigits" : zoneName !== undefined ? "timeZoneName" : undefined;
+      if (explicit !== undefined) %ThrowTypeError(`Can't set option ${explicit} when ${dateStyle !== undefined ? "dateStyle" : "timeStyle"} is used`);
       if (required === "date" && timeStyle !== undefined) %ThrowTypeError("Invalid option : timeStyle");
       if (required === "time" && dateStyle !== undefined) %ThrowTypeError("Invalid option : dateStyle");
       if (timeStyle !== undefined) { r.hourCycle = cycle ?? "h12"; r.hour12 = r.hourCycle === "h12" || r.hourCycle === "h11"; }
