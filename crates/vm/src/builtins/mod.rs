@@ -30,6 +30,8 @@
 //! A native charges with `st.burn` before work that grows with its input, and allocates before its first side effect: after
 //! `Exit::Alloc` the whole instruction is executed again.
 
+mod array;
+mod array_text;
 mod bigint;
 mod date;
 mod define;
@@ -50,10 +52,10 @@ use crate::value::Value;
 
 /// The prelude, in the order in which it is run.
 pub(crate) const SOURCES: &[(&str, &str)] =
-    &[("core.js", include_str!("core.js")), ("math.js", include_str!("math.js")), ("string.js", include_str!("string.js")), ("number.js", include_str!("number.js")), ("bigint.js", include_str!("bigint.js")), ("uri.js", include_str!("uri.js")), ("date.js", include_str!("date.js")), ("intl.js", include_str!("intl.js")), ("map.js", include_str!("map.js")), ("set.js", include_str!("set.js")), ("weak.js", include_str!("weak.js")), ("promise.js", include_str!("promise.js"))];
+    &[("core.js", include_str!("core.js")), ("array.js", include_str!("array.js")), ("array_iterate.js", include_str!("array_iterate.js")), ("array_sort.js", include_str!("array_sort.js")), ("math.js", include_str!("math.js")), ("string.js", include_str!("string.js")), ("number.js", include_str!("number.js")), ("bigint.js", include_str!("bigint.js")), ("uri.js", include_str!("uri.js")), ("date.js", include_str!("date.js")), ("intl.js", include_str!("intl.js")), ("map.js", include_str!("map.js")), ("set.js", include_str!("set.js")), ("weak.js", include_str!("weak.js")), ("promise.js", include_str!("promise.js"))];
 
 /// The native tables, one per area. A number is a table and a row.
-const TABLES: &[&[Row]] = &[define::ROWS, ops::ROWS, math::ROWS, string::METHODS, string::FUNCTIONS, number::ROWS, bigint::ROWS, uri::ROWS, date::ROWS, intl::ROWS, global::ROWS, map::ROWS, weak::ROWS, promise::ROWS];
+const TABLES: &[&[Row]] = &[define::ROWS, ops::ROWS, array::ROWS, array_text::ROWS, math::ROWS, string::METHODS, string::FUNCTIONS, number::ROWS, bigint::ROWS, uri::ROWS, date::ROWS, intl::ROWS, global::ROWS, map::ROWS, weak::ROWS, promise::ROWS];
 
 /// Names that prelude files share beside the helpers of [`Helper`].
 pub(crate) const SHARED: &[&str] = &[
@@ -68,6 +70,13 @@ pub(crate) const SHARED: &[&str] = &[
     "protoFrom",
     "speciesConstructor",
     "listFrom",
+    // array.js
+    "arraySpecies",
+    "arrayCreate",
+    "arrayPlace",
+    "notCallable",
+    "mergeSort",
+    "joinElements",
     // string.js, regexp.js, bigint.js
     "isRegExp",
     "regExpCreate",

@@ -20,7 +20,7 @@ pub(crate) enum Next {
 }
 
 /// Whether `for…of` over this array is the same as counting.
-fn is_plain_array(st: &State, v: Value) -> bool {
+pub(crate) fn is_plain_array(st: &State, v: Value) -> bool {
     let Some(obj) = v.as_array() else { return false };
     st.heap.get(obj, Key::symbol(symbols::ITERATOR)) == Found::Data(st.realm.array_values)
         && matches!(st.heap.get_own(st.realm.array_iterator_prototype, Key::atom(crate::heap::atoms::NEXT)),

@@ -56,6 +56,7 @@ pub(crate) use arith::text;
 pub(crate) use call::Calling;
 pub(crate) use frame::FrameFlags;
 pub use helper::Helper;
+pub(crate) use iterate::is_plain_array as iterates_plainly;
 pub(crate) use native::TABLE_NATIVE;
 pub(crate) use promise::Resolution;
 pub(crate) use realm::Proto;

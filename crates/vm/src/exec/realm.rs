@@ -128,6 +128,9 @@ pub(crate) struct Realm {
     /// `Array.prototype.values` and the array iterator's `next`, to see whether anybody changed them.
     pub(crate) array_values: Value,
     pub(crate) array_iterator_next: Value,
+    /// `Array` and the getter of its species, likewise.
+    pub(crate) array_constructor: Value,
+    pub(crate) array_species: Value,
     /// `Function.prototype[Symbol.hasInstance]`, likewise.
     pub(crate) has_instance: Value,
     /// `%ThrowTypeError%`, which guards what strict code must not read.
@@ -216,6 +219,8 @@ impl Realm {
             result_shape,
             array_values: Value::UNDEFINED,
             array_iterator_next: Value::UNDEFINED,
+            array_constructor: Value::UNDEFINED,
+            array_species: Value::UNDEFINED,
             has_instance: Value::UNDEFINED,
             thrower: Value::UNDEFINED,
             fields_key: Key::symbol(fields),
@@ -250,6 +255,7 @@ impl Realm {
         ] {
             m.shape(shape);
         }
+        m.values(&[self.array_constructor, self.array_species]);
         m.values(&[self.array_values, self.array_iterator_next, self.has_instance, self.thrower]);
         m.key(self.fields_key);
     }

@@ -6,6 +6,7 @@
 
 use super::arena::Record;
 use super::define::Defined;
+use super::elements::Values;
 use super::property::{NO_SLOT, Own};
 use super::table::{Attrs, PropertyTable};
 use super::{AllocError, Class, ElementsId, Flags, Heap, Key, ObjId, Payload, ShapeId};
@@ -21,7 +22,7 @@ const DECLARED: usize = 1 << 22;
 #[derive(Clone, Debug)]
 pub(crate) struct Elements {
     /// Never longer than `length`. What lies between is holes.
-    pub(crate) values: Vec<Value>,
+    pub(crate) values: Values,
     pub(crate) length: u32,
     pub(crate) state: LengthState,
 }
@@ -35,7 +36,7 @@ pub(crate) enum LengthState {
 
 impl Record for Elements {
     fn vacant() -> Self {
-        Elements { values: Vec::new(), length: 0, state: LengthState::Vacant }
+        Elements { values: Values::default(), length: 0, state: LengthState::Vacant }
     }
     fn is_vacant(&self) -> bool {
         self.state == LengthState::Vacant
@@ -111,7 +112,7 @@ impl Heap {
         if elements.values.len() != elements.length as usize || elements.state != LengthState::Writable {
             return Ok(false);
         }
-        if elements.values.len() == elements.values.capacity() {
+        if elements.values.is_full() {
             if elements.length > Key::MAX_INDEX {
                 return Ok(false);
             }
@@ -277,7 +278,7 @@ impl Heap {
         let values = std::mem::take(&mut self.elements[id].values);
         self.account.shrink(values.capacity() * size_of::<Value>());
         let mut slot = count as u32;
-        for (index, value) in values.into_iter().enumerate().filter(|(_, v)| !v.is_hole()) {
+        for (index, value) in values.iter().copied().enumerate().filter(|(_, v)| !v.is_hole()) {
             grown.push(
                 super::table::Property { key: Key::from_raw(index as u32), attrs: Attrs::ALL },
                 self.seed,
@@ -343,28 +344,27 @@ impl Heap {
         let length = u32::try_from(values.len()).map_err(|_| AllocError::TooLong)?;
         self.account.charge(bytes)?;
         // Should the object's own charge fail, the elements are garbage for the collection that follows.
-        let id =
-            self.elements.insert(Elements { values: values.to_vec(), length, state: LengthState::Writable });
+        let id = self.elements.insert(Elements {
+            values: values.to_vec().into(),
+            length,
+            state: LengthState::Writable,
+        });
         self.new_object_of(shape, class, Flags::NONE, id.raw())
     }
 
     /// Makes room for `len` elements, charging the new capacity before reserving it.
     #[inline(never)]
-    fn reserve_elements(&mut self, id: ElementsId, len: usize) -> Result<(), AllocError> {
+    pub(crate) fn reserve_elements(&mut self, id: ElementsId, len: usize) -> Result<(), AllocError> {
         let values = &self.elements[id].values;
         let old = values.capacity();
-        if len <= old {
-            return Ok(());
-        }
-        let new = len.max(old + old / 2).max(4);
+        let Some(new) = values.wanted(len) else { return Ok(()) };
         self.account.grow((new - old) * size_of::<Value>())?;
-        let values = &mut self.elements[id].values;
-        values.reserve_exact(new - values.len());
+        self.elements[id].values.reserve(new);
         Ok(())
     }
 
     /// Gives memory back when most of it is unused.
-    fn shrink_elements(&mut self, id: ElementsId) {
+    pub(crate) fn shrink_elements(&mut self, id: ElementsId) {
         let values = &mut self.elements[id].values;
         let old = values.capacity();
         if old > 16 && values.len() * 4 < old {

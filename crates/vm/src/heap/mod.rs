@@ -40,6 +40,7 @@ mod class;
 mod collect;
 mod collection;
 mod define;
+mod elements;
 mod equality;
 mod function;
 mod hash;
@@ -108,6 +109,8 @@ pub struct Heap {
     registry: FxHashMap<StrId, SymId>,
     /// See [`Heap::prototype_epoch`].
     epoch: u32,
+    /// The epoch in which [`Heap::index_free`] said yes last; forgetting it costs only time.
+    index_free_epoch: Option<u32>,
     /// Kept between collections for its memory only.
     marker: Marker,
 }
@@ -141,6 +144,7 @@ impl Heap {
             roots: FxHashMap::default(),
             registry: FxHashMap::default(),
             epoch: 0,
+            index_free_epoch: None,
             marker: Marker::default(),
         };
         heap.add_well_known();
@@ -155,7 +159,7 @@ impl Heap {
             ($($field:ident)*) => { Heap { $($field: self.$field.clone(),)* marker: Marker::default() } };
         }
         let mut copy = copy!(account seed strings symbols bigints objects cells shapes tables accessors elements fields
-            closures maps weaks buffers views slab interner roots registry epoch);
+            closures maps weaks buffers views slab interner roots registry epoch index_free_epoch);
         copy.account = self.account.fork(limits, pace, copy.audit());
         copy
     }
