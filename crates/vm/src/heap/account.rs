@@ -236,7 +236,10 @@ impl Account {
                 return Err(OverLimit::Records { limit: self.limits.records });
             }
         }
-        self.set_thresholds(demand);
+        // A native that makes many things in one instruction begins again each time: let it get twice as far, or what it
+        // does would cost its square.
+        let room = if again { Level { bytes: demand.bytes.saturating_mul(2), ..demand } } else { demand };
+        self.set_thresholds(room);
         Ok(())
     }
 
