@@ -10,6 +10,9 @@ use crate::harness::Harness;
 use crate::meta::Meta;
 use crate::run;
 
+/// In characters.
+const LONGEST_REASON: usize = 500;
+
 /// Runs tests until there are no more. A panic is told like a verdict, and ends the process.
 pub(crate) fn work(checkout: &Path, stage: Stage) -> Result<()> {
     std::panic::set_hook(Box::new(|panic| {
@@ -29,8 +32,11 @@ pub(crate) fn work(checkout: &Path, stage: Stage) -> Result<()> {
 }
 
 fn answer(verdict: &str, reason: &str) -> std::io::Result<()> {
+    // A reason may quote whatever the test made: it must fit in a line that a terminal can show.
+    let reason: String =
+        reason.chars().take(LONGEST_REASON).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{verdict}\t{}", reason.replace(['\n', '\r', '\t'], " "))?;
+    writeln!(stdout, "{verdict}\t{reason}")?;
     stdout.flush()
 }
 
