@@ -1,7 +1,7 @@
 // The helpers that instructions fall back to. Each is an ordinary function: a guest's `valueOf`, getter or iterator
 // called from here may throw, suspend or run out of budget like any other call. `%Name(…)` are the engine's own.
 (function () {
-  const ITERATOR = %Symbol("iterator"), ASYNC_ITERATOR = %Symbol("asyncIterator"), TO_PRIMITIVE = %Symbol("toPrimitive");
+  const ITERATOR = %Symbol("iterator"), TO_PRIMITIVE = %Symbol("toPrimitive");
   const HAS_INSTANCE = %Symbol("hasInstance"), SPECIES = %Symbol("species");
   function toPrimitive(x, hint) {
     if (!%IsObject(x)) return x;
@@ -125,34 +125,6 @@
     }
     return target;
   }
-  function delegateStep(iterator, next, mode, sent) {
-    if (mode === 0) return %Call(next, iterator, sent);
-    if (mode === 1) {
-      const method = iterator.throw;
-      if (method !== undefined && method !== null) return %Call(method, iterator, sent);
-      iteratorClose(iterator);
-      %ThrowTypeError("The iterator does not provide a 'throw' method");
-    }
-    const method = iterator.return;
-    if (method === undefined || method === null) return undefined;
-    return %Call(method, iterator, sent);
-  }
-  function getAsyncIterator(iterable) {
-    const method = iterable[ASYNC_ITERATOR];
-    if (method !== undefined && method !== null) {
-      const iterator = %Call(method, iterable);
-      if (!%IsObject(iterator)) %ThrowTypeError("Result of the Symbol.asyncIterator method is not an object");
-      return [iterator, iterator.next];
-    }
-    const pair = getIterator(iterable);
-    const inner = pair[0], step = pair[1];
-    const settle = async (r) => { if (!%IsObject(r)) %ThrowTypeError("Iterator result is not an object"); return { value: await r.value, done: !!r.done }; };
-    const wrapped = {
-      async next(v) { return settle(%Call(step, inner, v)); },
-      async return(v) { const m = inner.return; if (m === undefined || m === null) return { value: v, done: true }; return settle(%Call(m, inner, v)); },
-    };
-    return [wrapped, wrapped.next];
-  }
   function toIntegerOrInfinity(x) {
     x = +x;
     if (x !== x || x === 0) return 0;
@@ -211,8 +183,6 @@
   %Share("iteratorAbort", iteratorAbort);
   %Share("spreadInto", spreadInto);
   %Share("copyProps", copyProps);
-  %Share("delegateStep", delegateStep);
-  %Share("getAsyncIterator", getAsyncIterator);
   %Share("toPrimitive", toPrimitive);
   %Share("toNumeric", toNumeric);
   %Share("toIntegerOrInfinity", toIntegerOrInfinity);

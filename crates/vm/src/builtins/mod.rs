@@ -45,6 +45,7 @@ mod promise;
 mod string;
 mod uri;
 mod weak;
+mod suspend;
 
 use crate::exec::state::{Exit, Res, State};
 use crate::exec::{Calling, Helper, Window};
@@ -52,10 +53,10 @@ use crate::value::Value;
 
 /// The prelude, in the order in which it is run.
 pub(crate) const SOURCES: &[(&str, &str)] =
-    &[("core.js", include_str!("core.js")), ("array.js", include_str!("array.js")), ("array_iterate.js", include_str!("array_iterate.js")), ("array_sort.js", include_str!("array_sort.js")), ("math.js", include_str!("math.js")), ("string.js", include_str!("string.js")), ("number.js", include_str!("number.js")), ("bigint.js", include_str!("bigint.js")), ("uri.js", include_str!("uri.js")), ("date.js", include_str!("date.js")), ("intl.js", include_str!("intl.js")), ("map.js", include_str!("map.js")), ("set.js", include_str!("set.js")), ("weak.js", include_str!("weak.js")), ("promise.js", include_str!("promise.js"))];
+    &[("core.js", include_str!("core.js")), ("array.js", include_str!("array.js")), ("array_iterate.js", include_str!("array_iterate.js")), ("array_sort.js", include_str!("array_sort.js")), ("math.js", include_str!("math.js")), ("string.js", include_str!("string.js")), ("number.js", include_str!("number.js")), ("bigint.js", include_str!("bigint.js")), ("uri.js", include_str!("uri.js")), ("date.js", include_str!("date.js")), ("intl.js", include_str!("intl.js")), ("map.js", include_str!("map.js")), ("set.js", include_str!("set.js")), ("weak.js", include_str!("weak.js")), ("promise.js", include_str!("promise.js")), ("suspend.js", include_str!("suspend.js"))];
 
 /// The native tables, one per area. A number is a table and a row.
-const TABLES: &[&[Row]] = &[define::ROWS, ops::ROWS, array::ROWS, array_text::ROWS, math::ROWS, string::METHODS, string::FUNCTIONS, number::ROWS, bigint::ROWS, uri::ROWS, date::ROWS, intl::ROWS, global::ROWS, map::ROWS, weak::ROWS, promise::ROWS];
+const TABLES: &[&[Row]] = &[define::ROWS, ops::ROWS, array::ROWS, array_text::ROWS, math::ROWS, string::METHODS, string::FUNCTIONS, number::ROWS, bigint::ROWS, uri::ROWS, date::ROWS, intl::ROWS, global::ROWS, map::ROWS, weak::ROWS, promise::ROWS, suspend::ROWS];
 
 /// Names that prelude files share beside the helpers of [`Helper`].
 pub(crate) const SHARED: &[&str] = &[
@@ -83,7 +84,6 @@ pub(crate) const SHARED: &[&str] = &[
     "regExpCache",
     "toBigInt",
     // promise.js
-    "promiseResolve",
     // date.js
     "timeOf",
     // intl.js

@@ -11,14 +11,13 @@
     return promise;
   }, PromiseProto);
   // What resolving does with a value whose `then` is a getter.
-  function resolveSlow(promise, value) {
+  function resolveSlow(promise, value, answer) {
     let then;
-    try { then = value.then; } catch (e) { %PromiseSettle(promise, e, true); return; }
+    try { then = value.then; } catch (e) { %PromiseSettle(promise, e, true); return answer; }
     if (%IsCallable(then)) %PromiseFollow(promise, value, then);
     else %PromiseSettle(promise, value, false);
+    return answer;
   }
-  // The same from a microtask, where it has the form of a thenable's `then`.
-  function resolveLate(resolve, reject) { resolveSlow(%PromiseBehind(resolve), this); }
   // A reaction of a promise whose dependent is not plain.
   function runReaction(handler, capability, value, rejected) {
     if (handler === undefined) return %Call(capability[rejected ? 2 : 1], undefined, value);
@@ -203,7 +202,6 @@
   %Share("promiseConstructor", Promise);
   %Share("promiseThen", PromiseProto.then);
   %Share("resolveSlow", resolveSlow);
-  %Share("resolveLate", resolveLate);
   %Share("runReaction", runReaction);
   %Share("promiseResolve", promiseResolve);
 })();

@@ -13,13 +13,10 @@ pub(super) const ROWS: &[Row] = &[
     ("PromiseNew", |st, w, a| st.new_promise_of(a.get(w, 0).as_object())),
     ("PromiseResolver", |st, w, a| st.resolver(a.get(w, 0))),
     ("PromiseRejecter", |st, w, a| st.rejecter(a.get(w, 0))),
-    ("PromiseBehind", |st, w, a| {
-        let behind = a.get(w, 0).as_object().and_then(|f| st.behind(f));
-        Ok(behind.map_or(Value::UNDEFINED, |(promise, _)| promise))
-    }),
     ("PromiseSettle", |st, w, a| {
         let how = if a.get(w, 2) == Value::TRUE { Settled::Rejected } else { Settled::Fulfilled };
-        st.settle(a.get(w, 0), how, a.get(w, 1)).map(|()| Value::UNDEFINED)
+        st.settle(a.get(w, 0), how, a.get(w, 1));
+        Ok(Value::UNDEFINED)
     }),
     ("PromiseFollow", |st, w, a| {
         let (promise, thenable, then) = (a.get(w, 0), a.get(w, 1), a.get(w, 2));
@@ -49,10 +46,8 @@ fn then(st: &mut State, w: &mut Window, a: Args) -> Res {
 
 /// Handlers that cannot be called do not count.
 fn add_reaction(st: &mut State, promise: Value, fulfilled: Value, rejected: Value, dependent: Value) -> Res {
-    let handler = |v: Value| if st.heap.is_callable(v) { v } else { Value::UNDEFINED };
-    let (fulfilled, rejected) = (handler(fulfilled), handler(rejected));
     st.burn(1)?;
-    st.then(promise, fulfilled, rejected, dependent)?;
+    st.perform_then(promise, [fulfilled, rejected], dependent)?;
     Ok(dependent)
 }
 
@@ -89,7 +84,7 @@ fn reject(st: &mut State, w: &mut Window, a: Args) -> Res {
         return slow();
     }
     let promise = st.new_promise()?;
-    st.settle(promise, Settled::Rejected, a.get(w, 0))?;
+    st.settle(promise, Settled::Rejected, a.get(w, 0));
     Ok(promise)
 }
 

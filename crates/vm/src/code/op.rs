@@ -339,6 +339,8 @@ pub enum Op {
     DeclareGlobal(Declare, S) = 161,
     /// initialises the lexical global of site s with a
     InitGlobal(R, S) = 162,
+    /// `if a is the hole pc = t`: a helper had nothing to answer
+    JHole(R, T) = 163,
 }
 
 const _: () = assert!(size_of::<Op>() == 8);

@@ -248,6 +248,7 @@ fn target_mut(op: &mut Op) -> Option<&mut u32> {
         | Op::JSne(_, _, t)
         | Op::JNotLtInt(_, _, t)
         | Op::JInt(_, _, t)
+        | Op::JHole(_, t)
         | Op::IterNext(_, _, t)
         | Op::ForInNext(_, _, t)
         | Op::ResumeCheck(_, _, t) => Some(t),

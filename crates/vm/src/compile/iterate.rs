@@ -250,7 +250,7 @@ impl Compiler<'_> {
     /// `yield* iterable`: passes next, throw and return on to the inner iterator.
     ///
     /// The inner step is a prelude helper that answers the inner result object; `mode` and `sent` say how this
-    /// generator was resumed, and the helper answers with `done` read once, as the language asks.
+    /// generator was resumed.
     pub(crate) fn yield_star(&mut self, operand: ExprId, dst: u8) {
         let is_async = self.is_async_generator();
         let iter = self.emit.alloc_many(2);
@@ -270,9 +270,8 @@ impl Compiler<'_> {
         self.emit.emit(Op::Move(args + 2, mode));
         self.emit.emit(Op::Move(args + 3, sent));
         self.emit.emit(Op::CallHelper(result, args, 4, Helper::DelegateStep as u32));
-        // The helper answers undefined if the inner iterator has no `return`: then this generator returns.
-        let leave = self.emit.label();
-        self.emit.jump(|t| Op::JUndef(result, t), leave);
+        let absent = self.emit.label();
+        self.emit.jump(|t| Op::JHole(result, t), absent);
         if is_async {
             self.emit.emit(Op::Await(result, result));
         }
@@ -286,6 +285,7 @@ impl Compiler<'_> {
             let site = self.site(k);
             self.emit.emit(Op::GetProp(args, result, site));
             self.emit.emit(Op::Yield(sent, args, mode));
+            self.await_return(mode, sent);
         } else {
             self.emit.emit(Op::YieldResult(sent, result, mode));
         }
@@ -298,6 +298,17 @@ impl Compiler<'_> {
         let returning = self.emit.label();
         self.emit.jump(|t| Op::JInt(mode, 2, t), returning);
         self.emit.jump(Op::Jump, on);
+        // The inner iterator has no such method: a `return` ends this generator too, a `throw` is a protocol violation.
+        self.emit.bind(absent);
+        let leave = self.emit.label();
+        self.emit.jump(|t| Op::JInt(mode, 2, t), leave);
+        if is_async {
+            self.async_close(iter);
+        } else {
+            self.emit.emit(Op::IterClose(iter));
+        }
+        let k = self.text("The iterator does not provide a 'throw' method");
+        self.emit.emit(Op::ThrowNew(crate::code::ErrorKind::Type as u8, k));
         self.emit.bind(leave);
         if is_async {
             self.emit.emit(Op::Await(sent, sent));
@@ -305,6 +316,23 @@ impl Compiler<'_> {
         self.emit.emit(Op::Move(dst, sent));
         self.emit.bind(returning);
         self.leave(Exit::Return, Some(dst));
+        self.emit.bind(on);
+    }
+
+    /// In an async generator a value sent by `return` is awaited first; if that fails, it is as if it were thrown.
+    fn await_return(&mut self, mode: u8, sent: u8) {
+        let on = self.emit.label();
+        let caught = self.emit.label();
+        let wait = self.emit.label();
+        self.emit.jump(|t| Op::JInt(mode, 2, t), wait);
+        self.emit.jump(Op::Jump, on);
+        self.emit.bind(wait);
+        let range = self.range(caught, sent);
+        self.emit.emit(Op::Await(sent, sent));
+        self.close_range(range);
+        self.emit.jump(Op::Jump, on);
+        self.emit.bind(caught);
+        self.emit.emit(Op::LoadInt(mode, 1));
         self.emit.bind(on);
     }
 }

@@ -48,7 +48,7 @@ impl State {
             Class::HostFunction => {
                 let end = a as usize + 2 + argc as usize;
                 let args = w[a as usize + 2..end].to_vec();
-                self.host_call(obj, args, calling.dst)
+                self.host_call(obj, args, calling)
             }
             _ => Err(self.not_callable(callee)),
         }
@@ -185,13 +185,13 @@ impl State {
     }
 
     /// A capability: waits for the host, or answers a promise inside async code.
-    fn host_call(&mut self, function: ObjId, args: Vec<Value>, dst: u8) -> Res {
+    fn host_call(&mut self, function: ObjId, args: Vec<Value>, calling: Calling) -> Res {
         let name = match self.heap.slots_of(function) {
             Some(slots) => self.heap.slots(slots).first().copied().unwrap_or(Value::UNDEFINED),
             None => Value::UNDEFINED,
         };
         let asynchronous = FrameFlags::ASYNC.and(FrameFlags::JOB).and(FrameFlags::EXECUTOR);
-        let in_async = self.frames.iter().any(|f| f.flags.has(asynchronous));
+        let in_async = self.frames.is_empty() || self.frames.iter().any(|f| f.flags.has(asynchronous));
         if in_async {
             if self.waiting.len() >= self.limits.host_calls as usize {
                 return Err(Exit::Limit(Limit::HostCalls));
@@ -201,7 +201,7 @@ impl State {
             return Ok(promise);
         }
         self.pending = Some(HostCall { name, args, promise: None });
-        self.pending_dst = dst;
+        self.pending_calling = calling;
         let pc = self.pc;
         if let Some(top) = self.frames.last_mut() {
             top.pc = pc;
@@ -232,10 +232,10 @@ impl State {
             }
             value = regs.get(frame.base as usize).copied().unwrap_or(Value::UNDEFINED);
         }
-        self.frames.pop();
         if flags.has(FrameFlags::JOB) {
-            return self.job_done(Ok(value));
+            return self.job_done(regs, Ok(value));
         }
+        self.frames.pop();
         if flags.has(FrameFlags::ENTRY) || self.frames.is_empty() {
             return Err(Exit::Done(value));
         }
@@ -260,6 +260,9 @@ impl State {
         };
         if flags.has(FrameFlags::DISCARD) {
             return Ok(());
+        }
+        if flags.has(FrameFlags::AWAIT) {
+            return self.await_answered(regs, code, frame.dst, value);
         }
         if flags.has(FrameFlags::BRANCH) {
             let op = code.op(caller.func, caller.pc.wrapping_sub(1));
@@ -317,15 +320,15 @@ impl State {
             if frame.flags.has(FrameFlags::ASYNC) {
                 return self.async_throw(regs, code, frame, exception);
             }
-            self.frames.pop();
             if frame.flags.has(FrameFlags::GENERATOR) {
                 self.finish_record(frame.new_target);
             }
+            if frame.flags.has(FrameFlags::JOB) {
+                return self.job_done(regs, Err(exception));
+            }
+            self.frames.pop();
             if frame.flags.has(FrameFlags::ENTRY) {
                 return Err(Exit::Throw(exception));
-            }
-            if frame.flags.has(FrameFlags::JOB) {
-                return self.job_done(Err(exception));
             }
         }
     }

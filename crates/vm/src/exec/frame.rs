@@ -39,6 +39,15 @@ impl FrameFlags {
     /// A promise's executor: host calls below it answer promises.
     pub(crate) const EXECUTOR: FrameFlags = FrameFlags(1 << 14);
 
+    /// The result is a promise that the caller awaits.
+    pub(crate) const AWAIT: FrameFlags = FrameFlags(4096);
+
+    /// An async generator's body.
+    pub(crate) fn is_async_generator(self) -> bool {
+        let both = Self::ASYNC.0 | Self::GENERATOR.0;
+        self.0 & both == both
+    }
+
     pub(crate) fn without(self, other: FrameFlags) -> FrameFlags {
         FrameFlags(self.0 & !other.0)
     }

@@ -68,10 +68,14 @@ numbered! {
         PromiseSpecies = "promiseSpecies",
         /// `Promise.prototype.then`, likewise
         PromiseThen = "promiseThen",
-        /// resolves a promise with a value whose `then` is a getter
+        /// resolves a promise with a value whose `then` is a getter; answers the third argument
         ResolveSlow = "resolveSlow",
-        /// the same as a microtask
-        ResolveLate = "resolveLate",
+        /// PromiseResolve in full
+        PromiseResolve = "promiseResolve",
+        /// an async generator that is over awaits what it was told to return; answers the second argument
+        AwaitReturn = "asyncGeneratorAwaitReturn",
+        /// an async generator's body ended (second argument 1: by a throw) with the third argument
+        GeneratorOver = "asyncGeneratorOver",
         /// a reaction that a promise of a subclass depends on
         RunReaction = "runReaction",
         /// `delete a[b]` with an object as key

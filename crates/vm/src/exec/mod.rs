@@ -61,6 +61,7 @@ pub(crate) use native::TABLE_NATIVE;
 pub(crate) use promise::Resolution;
 pub(crate) use realm::Proto;
 pub use state::{HostCall, Limit, Limits};
+pub(crate) use suspend::{Resume, Settled};
 
 use crate::ast::Text;
 use crate::builtins;
@@ -75,7 +76,6 @@ use realm::Realm;
 use state::{Exit, Site, State};
 use std::collections::VecDeque;
 use std::sync::Arc;
-pub(crate) use suspend::Settled;
 
 /// The registers that a frame can name.
 pub(crate) type Window = [Value; 256];
@@ -186,7 +186,7 @@ impl Vm {
             jobs: VecDeque::new(),
             waiting: VecDeque::new(),
             pending: None,
-            pending_dst: 0,
+            pending_calling: Calling { dst: 0, flags: FrameFlags::NONE, new_target: Value::UNDEFINED },
             above: 0,
             job_promise: Value::UNDEFINED,
             random: 0x9E37_79B9_7F4A_7C15,
@@ -342,17 +342,24 @@ impl Vm {
     pub fn resume(&mut self, answer: Result<Value, Value>) -> Step {
         let Some(call) = self.state.pending.take() else { return self.run() };
         let settled = match (call.promise, answer) {
-            (Some(promise), Ok(v)) => self.state.resolve(promise, v),
-            (Some(promise), Err(e)) => self.state.settle(promise, Settled::Rejected, e),
-            (None, Ok(v)) => {
-                if let Some(top) = self.state.frames.last() {
-                    let at = top.base as usize + self.state.pending_dst as usize;
-                    if let Some(place) = self.regs.get_mut(at) {
-                        *place = v;
-                    }
-                }
+            (Some(promise), Ok(v)) => match self.state.try_resolve(promise, v) {
+                Ok(Resolution::Done) => Ok(()),
+                Ok(Resolution::AskThen) => Err(self.state.look_then(&mut self.regs, promise, v)),
+                Err(exit) => Err(exit),
+            },
+            (Some(promise), Err(e)) => {
+                self.state.settle(promise, Settled::Rejected, e);
                 Ok(())
             }
+            (None, Ok(v)) => match self.state.frames.last().copied() {
+                Some(mut called) => {
+                    called.dst = self.state.pending_calling.dst;
+                    called.flags = self.state.pending_calling.flags;
+                    let code = Arc::clone(&self.state.code);
+                    self.state.deliver(&mut self.regs, &code, called, v)
+                }
+                None => Ok(()),
+            },
             (None, Err(e)) => {
                 self.state.pc = self.state.frames.last().map_or(0, |f| f.pc);
                 let code = Arc::clone(&self.state.code);
@@ -360,7 +367,7 @@ impl Vm {
             }
         };
         match settled {
-            Ok(()) | Err(Exit::Done(_)) => self.run(),
+            Ok(()) | Err(Exit::Done(_) | Exit::Enter) => self.run(),
             Err(exit) => self.stop(exit),
         }
     }

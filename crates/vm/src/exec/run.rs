@@ -495,6 +495,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 ),
                 Op::JSeq(a, b, t) => jump_if!(strict!(r!(a), r!(b)), t),
                 Op::JSne(a, b, t) => jump_if!(!strict!(r!(a), r!(b)), t),
+                Op::JHole(a, t) => jump_if!(r!(a).is_hole(), t),
                 Op::JInt(a, i, t) => jump_if!(r!(a) == Value::int(i32::from(i)), t),
 
                 Op::NewCell(d, a) => alloc!(d, st.heap.new_cell(r!(a)), cell_value),

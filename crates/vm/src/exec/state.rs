@@ -1,5 +1,6 @@
 //! Everything the machine owns beside the register file.
 
+use super::call::Calling;
 use super::frame::Frame;
 use super::realm::Realm;
 use crate::code::ErrorKind;
@@ -136,7 +137,7 @@ pub(crate) struct State {
     /// The host call that the run is suspended on.
     pub(crate) pending: Option<HostCall>,
     /// Where the answer of a synchronous host call goes.
-    pub(crate) pending_dst: u8,
+    pub(crate) pending_calling: Calling,
     /// The first register above the top frame's own: where calls made by instructions are laid out.
     pub(crate) above: u8,
     /// What the running microtask settles.

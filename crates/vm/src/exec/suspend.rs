@@ -3,14 +3,18 @@
 //! A suspended frame is a record of internal fields on the heap: where it stands, how it is resumed, and its
 //! registers. Resuming pushes a frame marked `RESTORE`; the outer loop copies the registers back.
 //!
-//! Missing: async generators (refused with a TypeError when called).
+//! An async generator has a queue of requests besides: a list of arrays `[mode, value, promise, next]`, first and last in
+//! two fields of its record. What happens when its body is over is in `suspend.js`.
 
+use super::Window;
 use super::call::Calling;
 use super::code_table::Code;
 use super::frame::{Frame, FrameFlags};
+use super::helper::Helper;
+use super::promise::{Resolution, Wrapping};
 use super::state::{Exit, Limit, Res, State};
 use crate::code::FunctionKind;
-use crate::heap::{Class, ClosureId, SlotsId};
+use crate::heap::{AllocError, Class, ClosureId, Point, SlotsId};
 use crate::value::{Internal, Value};
 
 const STATE: usize = 0;
@@ -23,14 +27,29 @@ const PROMISE: usize = 6;
 const CALLEE: usize = 7;
 const SENT: usize = 8;
 const MODE: usize = 9;
-const REGISTERS: usize = 10;
+/// The first and the last request of an async generator; undefined when there is none. `suspend.js` knows these numbers,
+/// those of the request's parts and those of the phases.
+const QUEUE: usize = 10;
+const LAST: usize = 11;
+const REGISTERS: usize = 12;
+
+/// The parts of a request.
+mod request {
+    pub(super) const MODE: u32 = 0;
+    pub(super) const VALUE: u32 = 1;
+    pub(super) const PROMISE: u32 = 2;
+    pub(super) const NEXT: u32 = 3;
+}
 
 /// What a suspended body is doing.
 mod phase {
-    pub(super) const START: u32 = 0;
-    pub(super) const YIELDED: u32 = 1;
-    pub(super) const RUNNING: u32 = 2;
-    pub(super) const DONE: u32 = 3;
+    pub(super) const START: i32 = 0;
+    pub(super) const YIELDED: i32 = 1;
+    /// On the stack, or awaiting.
+    pub(super) const RUNNING: i32 = 2;
+    pub(super) const DONE: i32 = 3;
+    /// An async generator that is over and awaits what it was told to return.
+    pub(super) const RETURNING: i32 = 4;
 }
 
 /// How a generator or awaiting frame is resumed.
@@ -77,7 +96,7 @@ impl State {
     ) -> Res {
         let shape = self.heap.root_shape(Some(prototype))?;
         let fields = [
-            raw(phase::RUNNING),
+            Value::int(phase::RUNNING),
             raw(frame.func),
             raw(0),
             raw(frame.closure.raw()),
@@ -87,6 +106,8 @@ impl State {
             frame.callee,
             Value::UNDEFINED,
             raw(0),
+            Value::UNDEFINED,
+            Value::UNDEFINED,
         ];
         let object = self.heap.new_object_with_slots(shape, class, crate::heap::Flags::NONE, &fields)?;
         Ok(Value::object(object))
@@ -102,16 +123,24 @@ impl State {
         mode: Option<u8>,
     ) -> Result<(), Exit> {
         let Some(record) = self.record(frame.new_target) else { return Ok(()) };
-        let count = code.function(frame.func).registers as usize;
+        let count = code.entry(frame.func).registers as usize;
         let base = frame.base as usize;
-        let mut fields = self.heap.slots(record)[..REGISTERS].to_vec();
-        fields.extend_from_slice(regs.get(base..base + count).unwrap_or_default());
+        let registers = regs.get(base..base + count).unwrap_or_default();
+        if self.heap.slots(record).len() != REGISTERS + count {
+            let mut fields = self.heap.slots(record)[..REGISTERS].to_vec();
+            fields.extend_from_slice(registers);
+            self.heap.replace_slots(record, &fields)?;
+        }
+        let fields = self.heap.slots_mut(record);
+        fields[REGISTERS..].copy_from_slice(registers);
         fields[PC] = raw(self.pc);
         fields[DST] = raw(u32::from(dst));
         fields[MODE_REGISTER] = raw(mode.map_or(u32::MAX, u32::from));
-        fields[STATE] = raw(phase::YIELDED);
-        self.heap.replace_slots(record, &fields)?;
         Ok(())
+    }
+
+    fn phase(&self, record: SlotsId) -> i32 {
+        self.field(record, STATE).as_int().unwrap_or(phase::DONE)
     }
 
     /// Pushes the frame of a suspended record; the outer loop restores its registers.
@@ -159,7 +188,7 @@ impl State {
         let (sent, mode) = (self.field(record, SENT), as_raw(self.field(record, MODE)));
         let dst = as_raw(self.field(record, DST)) as usize;
         let mode_register = as_raw(self.field(record, MODE_REGISTER));
-        self.set_field(record, STATE, raw(phase::RUNNING));
+        self.set_field(record, STATE, Value::int(phase::RUNNING));
         self.set_field(record, SENT, Value::UNDEFINED);
         if mode_register == u32::MAX {
             if mode == 1 {
@@ -184,19 +213,31 @@ impl State {
         frame: Frame,
         d: u8,
     ) -> Result<(), Exit> {
-        if code.function(frame.func).kind == FunctionKind::AsyncGenerator {
-            return Err(self.type_error("async generators are not supported yet"));
-        }
-        let prototype = self.prototype_for(frame.callee, self.realm.generator_prototype);
-        let generator = self.new_record(Class::Generator, prototype, frame, Value::UNDEFINED)?;
+        let (class, prototype) = if code.function(frame.func).kind == FunctionKind::AsyncGenerator {
+            (Class::AsyncGenerator, self.realm.async_generator_prototype)
+        } else {
+            (Class::Generator, self.realm.generator_prototype)
+        };
+        let prototype = self.prototype_for(frame.callee, prototype);
+        let generator = self.new_record(class, prototype, frame, Value::UNDEFINED)?;
         let mut marked = frame;
         marked.new_target = generator;
         self.save(regs, code, marked, d, None)?;
         if let Some(record) = self.record(generator) {
-            self.set_field(record, STATE, raw(phase::START));
+            self.set_field(record, STATE, Value::int(phase::START));
+        }
+        self.leave(regs, code, frame, generator)
+    }
+
+    /// The top frame leaves the stack and answers its caller, who may be a microtask.
+    fn leave(&mut self, regs: &mut [Value], code: &Code, frame: Frame, value: Value) -> Result<(), Exit> {
+        if frame.flags.has(FrameFlags::JOB) {
+            return self.job_done(regs, Ok(value));
         }
         self.frames.pop();
-        self.deliver(regs, code, frame, generator)
+        let mut plain = frame;
+        plain.flags = frame.flags.without(FrameFlags::ASYNC.and(FrameFlags::GENERATOR));
+        self.deliver(regs, code, plain, value)
     }
 
     /// `generator.next(v)`, `.throw(v)`, `.return(v)`.
@@ -212,16 +253,16 @@ impl State {
         let Some(record) = self.record(generator).filter(|_| is_generator) else {
             return Err(self.type_error("next method called on incompatible receiver"));
         };
-        match (as_raw(self.field(record, STATE)), how) {
+        match (self.phase(record), how) {
             (phase::RUNNING, _) => Err(self.type_error("Generator is already running")),
             (phase::DONE, Resume::Next) => self.iter_result(Value::UNDEFINED, true),
             (phase::DONE | phase::START, Resume::Throw) => {
-                self.set_field(record, STATE, raw(phase::DONE));
+                self.set_field(record, STATE, Value::int(phase::DONE));
                 Err(Exit::Throw(v))
             }
             (phase::DONE | phase::START, Resume::Return) => {
                 let result = self.iter_result(v, true)?;
-                self.set_field(record, STATE, raw(phase::DONE));
+                self.set_field(record, STATE, Value::int(phase::DONE));
                 Ok(result)
             }
             (_, how) => {
@@ -241,6 +282,9 @@ impl State {
         v: Value,
         registers: (u8, u8),
     ) -> Result<(), Exit> {
+        if frame.flags.is_async_generator() {
+            return self.async_yield(regs, code, frame, v, registers);
+        }
         let result = self.iter_result(v, false)?;
         self.yield_result(regs, code, frame, result, registers)
     }
@@ -254,8 +298,8 @@ impl State {
         (dst, mode): (u8, u8),
     ) -> Result<(), Exit> {
         self.save(regs, code, frame, dst, Some(mode))?;
-        self.frames.pop();
-        self.deliver(regs, code, frame, result)
+        self.set_phase(frame.new_target, phase::YIELDED);
+        self.leave(regs, code, frame, result)
     }
 
     pub(crate) fn generator_return(
@@ -267,14 +311,22 @@ impl State {
     ) -> Result<(), Exit> {
         let result = self.iter_result(value, true)?;
         self.finish_record(frame.new_target);
-        self.frames.pop();
-        self.deliver(regs, code, frame, result)
+        self.leave(regs, code, frame, result)
     }
 
-    /// A generator's body threw: it is done.
+    /// A body is over: its record lets go of what it held.
     pub(crate) fn finish_record(&mut self, object: Value) {
         if let Some(record) = self.record(object) {
-            self.set_field(record, STATE, raw(phase::DONE));
+            self.set_field(record, STATE, Value::int(phase::DONE));
+            if let Some(registers) = self.heap.slots_mut(record).get_mut(REGISTERS..) {
+                registers.fill(Value::UNDEFINED);
+            }
+        }
+    }
+
+    fn set_phase(&mut self, object: Value, phase: i32) {
+        if let Some(record) = self.record(object) {
+            self.set_field(record, STATE, Value::int(phase));
         }
     }
 
@@ -311,24 +363,87 @@ impl State {
         dst: u8,
     ) -> Result<(), Exit> {
         self.save(regs, code, frame, dst, None)?;
-        let promise = self.promise_resolve(v)?;
-        self.then(promise, frame.new_target, frame.new_target, Value::UNDEFINED)?;
-        self.frames.pop();
+        let record = frame.new_target;
+        if !v.is_object() {
+            self.queue_resume(record, v);
+            return self.leave_async(regs, code, frame);
+        }
+        match self.wrapping(v) {
+            Wrapping::Itself => self.then(v, record, record, Value::UNDEFINED)?,
+            Wrapping::Ask => {
+                let args = [self.helper(Helper::PromiseConstructor), v];
+                return Err(self.ask_promise(regs, code, frame, Helper::PromiseResolve, &args, dst));
+            }
+            Wrapping::Wrap => {
+                let promise = self.new_promise()?;
+                if self.try_resolve(promise, v)? == Resolution::AskThen {
+                    let args = [promise, v, promise];
+                    return Err(self.ask_promise(regs, code, frame, Helper::ResolveSlow, &args, dst));
+                }
+                // Its first reaction allocates nothing, so what is queued now is not queued again.
+                self.then(promise, record, record, Value::UNDEFINED)?;
+            }
+        }
         self.leave_async(regs, code, frame)
     }
 
-    /// An async frame left the stack: its first caller gets the promise; a microtask is over.
+    /// A frame answers the promise to wait for; [`State::await_answered`] goes on with it.
+    fn ask_promise(
+        &mut self,
+        regs: &mut [Value],
+        code: &Code,
+        frame: Frame,
+        helper: Helper,
+        args: &[Value],
+        dst: u8,
+    ) -> Exit {
+        let at = frame.base + u32::from(code.entry(frame.func).registers);
+        let exit = self.enter_from_outside(regs, at, helper, args, FrameFlags::AWAIT);
+        if let Some(top) = self.frames.last_mut().filter(|_| exit == Exit::Enter) {
+            top.dst = dst;
+        }
+        exit
+    }
+
+    /// The top frame waits for the promise that a helper answered.
+    pub(crate) fn await_answered(
+        &mut self,
+        regs: &mut [Value],
+        code: &Code,
+        dst: u8,
+        promise: Value,
+    ) -> Result<(), Exit> {
+        let Some(&frame) = self.frames.last() else { return Ok(()) };
+        // The promise is a root from here on, so a collection may come in between.
+        let end = frame.base as usize + code.entry(frame.func).registers as usize;
+        if let Some(place) = regs.get_mut(frame.base as usize + dst as usize) {
+            *place = promise;
+        }
+        self.pc = frame.pc;
+        loop {
+            let waiting = self
+                .save(regs, code, frame, dst, None)
+                .and_then(|()| self.then(promise, frame.new_target, frame.new_target, Value::UNDEFINED));
+            match waiting {
+                Ok(()) => return self.leave_async(regs, code, frame),
+                Err(Exit::Alloc(AllocError::Collect)) => {
+                    let point = Point(self.fuel ^ (self.frames.len() as u64) << 48);
+                    let roots = regs.get(..end).unwrap_or_default();
+                    self.collect(roots, point).map_err(|over| Exit::Limit(Limit::Heap(over)))?;
+                }
+                Err(exit) => return Err(exit),
+            }
+        }
+    }
+
+    /// An async frame leaves the stack: its first caller gets the promise; a microtask is over.
     fn leave_async(&mut self, regs: &mut [Value], code: &Code, frame: Frame) -> Result<(), Exit> {
         let promise = self.record(frame.new_target).map_or(Value::UNDEFINED, |r| self.field(r, PROMISE));
-        if frame.flags.has(FrameFlags::JOB) {
-            return Err(Exit::Done(Value::UNDEFINED));
-        }
-        if frame.flags.has(FrameFlags::ENTRY) || self.frames.is_empty() {
+        if frame.flags.has(FrameFlags::ENTRY) {
+            self.frames.pop();
             return Err(Exit::Done(promise));
         }
-        let mut plain = frame;
-        plain.flags = frame.flags.without(FrameFlags::ASYNC);
-        self.deliver(regs, code, plain, promise)
+        self.leave(regs, code, frame, promise)
     }
 
     pub(crate) fn async_return(
@@ -338,11 +453,20 @@ impl State {
         frame: Frame,
         value: Value,
     ) -> Result<(), Exit> {
+        if frame.flags.is_async_generator() {
+            return self.async_generator_over(regs, code, frame, Resume::Next, value);
+        }
         let promise = self.record(frame.new_target).map_or(Value::UNDEFINED, |r| self.field(r, PROMISE));
-        self.resolve(promise, value)?;
+        let resolved = self.try_resolve(promise, value)?;
         self.finish_record(frame.new_target);
-        self.frames.pop();
-        self.leave_async(regs, code, frame)
+        let left = self.leave_async(regs, code, frame);
+        match (resolved, left) {
+            (Resolution::Done, left) => left,
+            (Resolution::AskThen, Err(Exit::Done(_) | Exit::Enter) | Ok(())) => {
+                Err(self.enter_on_top(regs, code, Helper::ResolveSlow, &[promise, value]))
+            }
+            (Resolution::AskThen, left) => left,
+        }
     }
 
     pub(crate) fn async_throw(
@@ -352,11 +476,163 @@ impl State {
         frame: Frame,
         exception: Value,
     ) -> Result<(), Exit> {
+        if frame.flags.is_async_generator() {
+            return self.async_generator_over(regs, code, frame, Resume::Throw, exception);
+        }
         let promise = self.record(frame.new_target).map_or(Value::UNDEFINED, |r| self.field(r, PROMISE));
-        self.settle(promise, Settled::Rejected, exception)?;
+        self.settle(promise, Settled::Rejected, exception);
         self.finish_record(frame.new_target);
-        self.frames.pop();
         self.leave_async(regs, code, frame)
+    }
+
+    // -- async generators --------------------------------------------------------------------------------------
+
+    /// `generator.next(v)`, `.throw(v)`, `.return(v)` of an async generator: a promise of a result.
+    pub(crate) fn async_generator_resume(
+        &mut self,
+        w: &mut Window,
+        base: u32,
+        calling: Calling,
+        generator: Value,
+        how: Resume,
+        v: Value,
+    ) -> Res {
+        let promise = self.new_promise()?;
+        let is_generator = generator.as_object().is_some_and(|o| self.heap.class(o) == Class::AsyncGenerator);
+        let Some(record) = self.record(generator).filter(|_| is_generator) else {
+            return match self.type_error("next method called on incompatible receiver") {
+                Exit::Throw(error) => {
+                    self.settle(promise, Settled::Rejected, error);
+                    Ok(promise)
+                }
+                exit => Err(exit),
+            };
+        };
+        let phase = self.phase(record);
+        match (phase, how) {
+            (phase::DONE, Resume::Next) => {
+                let result = self.iter_result(Value::UNDEFINED, true)?;
+                return match self.try_resolve(promise, result)? {
+                    Resolution::Done => Ok(promise),
+                    Resolution::AskThen => {
+                        let args = [promise, result, promise];
+                        Err(self.enter_helper(w, Helper::ResolveSlow, &args, calling.dst, calling.flags))
+                    }
+                };
+            }
+            (phase::DONE | phase::START, Resume::Throw) => {
+                self.set_field(record, STATE, Value::int(phase::DONE));
+                self.settle(promise, Settled::Rejected, v);
+                return Ok(promise);
+            }
+            _ => {}
+        }
+        let request = [Value::int(how as i32), v, promise, Value::UNDEFINED];
+        let request = Value::array(self.heap.new_array(self.realm.array_shape, &request)?);
+        match self.field(record, LAST).as_array() {
+            Some(last) => {
+                // A request has room for its successor, so this cannot fail.
+                let _linked = self.heap.array_set(last, request::NEXT, request);
+            }
+            None => self.set_field(record, QUEUE, request),
+        }
+        self.set_field(record, LAST, request);
+        match (phase, how) {
+            (phase::DONE | phase::START, _) if how == Resume::Return => {
+                self.set_field(record, STATE, Value::int(phase::RETURNING));
+                let args = [generator, promise];
+                Err(self.enter_helper(w, Helper::AwaitReturn, &args, calling.dst, calling.flags))
+            }
+            (phase::START | phase::YIELDED, _) => {
+                self.set_field(record, SENT, v);
+                self.set_field(record, MODE, raw(how as u32));
+                self.set_field(record, PROMISE, promise);
+                let flags = calling.flags.and(FrameFlags::GENERATOR).and(FrameFlags::ASYNC);
+                self.push_record(generator, base, calling.dst, flags)?;
+                Err(Exit::Enter)
+            }
+            _ => Ok(promise),
+        }
+    }
+
+    /// The part of a request, if there is a request.
+    fn request(&self, request: Value, part: u32) -> Value {
+        request.as_array().and_then(|r| self.heap.array_get(r, part)).unwrap_or(Value::UNDEFINED)
+    }
+
+    /// Takes the first request off the queue; answers its promise and the request after it.
+    fn shift_request(&mut self, record: SlotsId) -> (Value, Value) {
+        let first = self.field(record, QUEUE);
+        let (promise, next) = (self.request(first, request::PROMISE), self.request(first, request::NEXT));
+        self.set_field(record, QUEUE, next);
+        if next.is_undefined() {
+            self.set_field(record, LAST, Value::UNDEFINED);
+        }
+        (promise, next)
+    }
+
+    /// `yield` in an async generator, after the await of its operand: answers the first request, and goes on at once if
+    /// there is another.
+    fn async_yield(
+        &mut self,
+        regs: &mut [Value],
+        code: &Code,
+        frame: Frame,
+        v: Value,
+        (dst, mode): (u8, u8),
+    ) -> Result<(), Exit> {
+        let Some(record) = self.record(frame.new_target) else { return Ok(()) };
+        let result = self.iter_result(v, false)?;
+        self.save(regs, code, frame, dst, Some(mode))?;
+        let (promise, next) = self.shift_request(record);
+        // Nothing fails from here on: an iterator result is no promise.
+        let resolved = self.try_resolve(promise, result)?;
+        if next.is_undefined() {
+            self.set_phase(frame.new_target, phase::YIELDED);
+            match self.leave_async(regs, code, frame) {
+                Ok(()) | Err(Exit::Done(_) | Exit::Enter) if resolved == Resolution::AskThen => {}
+                left => return left,
+            }
+        } else {
+            let parts =
+                [(dst, self.request(next, request::VALUE)), (mode, self.request(next, request::MODE))];
+            for (register, value) in parts {
+                if let Some(place) = regs.get_mut(frame.base as usize + register as usize) {
+                    *place = value;
+                }
+            }
+            let pc = self.pc;
+            if let Some(top) = self.frames.last_mut() {
+                top.pc = pc;
+            }
+        }
+        match resolved {
+            Resolution::Done => Ok(()),
+            Resolution::AskThen => {
+                Err(self.enter_on_top(regs, code, Helper::ResolveSlow, &[promise, result]))
+            }
+        }
+    }
+
+    /// The body of an async generator is over: a helper answers the first request and deals with the others.
+    fn async_generator_over(
+        &mut self,
+        regs: &mut [Value],
+        code: &Code,
+        frame: Frame,
+        how: Resume,
+        value: Value,
+    ) -> Result<(), Exit> {
+        self.finish_record(frame.new_target);
+        // Until the queue is empty, new requests only wait in it.
+        self.set_phase(frame.new_target, phase::RETURNING);
+        let args = [frame.new_target, Value::int(how as i32), value];
+        match self.leave_async(regs, code, frame) {
+            Ok(()) | Err(Exit::Done(_) | Exit::Enter) => {
+                Err(self.enter_on_top(regs, code, Helper::GeneratorOver, &args))
+            }
+            left => left,
+        }
     }
 
     /// Resumes an awaiting frame from a microtask.
@@ -365,7 +641,11 @@ impl State {
             self.set_field(record, SENT, v);
             self.set_field(record, MODE, raw(how as u32));
         }
-        self.push_record(record_object, 2, 0, FrameFlags::ASYNC.and(FrameFlags::JOB))
+        let mut flags = FrameFlags::ASYNC.and(FrameFlags::JOB);
+        if record_object.as_object().is_some_and(|o| self.heap.class(o) == Class::AsyncGenerator) {
+            flags = flags.and(FrameFlags::GENERATOR);
+        }
+        self.push_record(record_object, 2, 0, flags)
     }
 }
 

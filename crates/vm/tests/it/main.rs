@@ -1,6 +1,8 @@
 //! What the engine promises, room by room.
 
+mod async_iteration;
 mod builtins;
+mod eval;
 mod exec;
 mod heap;
 mod hostile;
