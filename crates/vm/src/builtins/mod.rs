@@ -35,17 +35,28 @@ mod array_text;
 mod bigint;
 mod date;
 mod define;
+mod error;
+mod function;
 mod global;
+mod iterator;
+mod json;
+mod internal;
 mod map;
 mod intl;
 mod math;
 mod number;
+mod object;
 mod ops;
+mod regexp;
 mod promise;
+mod proxy;
 mod string;
+mod symbol;
 mod uri;
 mod weak;
 mod suspend;
+
+pub(crate) use regexp::RegExps;
 
 use crate::exec::state::{Exit, Res, State};
 use crate::exec::{Calling, Helper, Window};
@@ -53,10 +64,10 @@ use crate::value::Value;
 
 /// The prelude, in the order in which it is run.
 pub(crate) const SOURCES: &[(&str, &str)] =
-    &[("core.js", include_str!("core.js")), ("array.js", include_str!("array.js")), ("array_iterate.js", include_str!("array_iterate.js")), ("array_sort.js", include_str!("array_sort.js")), ("math.js", include_str!("math.js")), ("string.js", include_str!("string.js")), ("number.js", include_str!("number.js")), ("bigint.js", include_str!("bigint.js")), ("uri.js", include_str!("uri.js")), ("date.js", include_str!("date.js")), ("intl.js", include_str!("intl.js")), ("map.js", include_str!("map.js")), ("set.js", include_str!("set.js")), ("weak.js", include_str!("weak.js")), ("promise.js", include_str!("promise.js")), ("suspend.js", include_str!("suspend.js"))];
+    &[("core.js", include_str!("core.js")), ("proxy.js", include_str!("proxy.js")), ("object.js", include_str!("object.js")), ("reflect.js", include_str!("reflect.js")), ("function.js", include_str!("function.js")), ("error.js", include_str!("error.js")), ("symbol.js", include_str!("symbol.js")), ("array.js", include_str!("array.js")), ("array_iterate.js", include_str!("array_iterate.js")), ("array_sort.js", include_str!("array_sort.js")), ("math.js", include_str!("math.js")), ("string.js", include_str!("string.js")), ("number.js", include_str!("number.js")), ("bigint.js", include_str!("bigint.js")), ("regexp.js", include_str!("regexp.js")), ("uri.js", include_str!("uri.js")), ("date.js", include_str!("date.js")), ("intl.js", include_str!("intl.js")), ("map.js", include_str!("map.js")), ("set.js", include_str!("set.js")), ("weak.js", include_str!("weak.js")), ("promise.js", include_str!("promise.js")), ("suspend.js", include_str!("suspend.js")), ("json.js", include_str!("json.js")), ("iterator.js", include_str!("iterator.js"))];
 
 /// The native tables, one per area. A number is a table and a row.
-const TABLES: &[&[Row]] = &[define::ROWS, ops::ROWS, array::ROWS, array_text::ROWS, math::ROWS, string::METHODS, string::FUNCTIONS, number::ROWS, bigint::ROWS, uri::ROWS, date::ROWS, intl::ROWS, global::ROWS, map::ROWS, weak::ROWS, promise::ROWS, suspend::ROWS];
+const TABLES: &[&[Row]] = &[define::ROWS, ops::ROWS, internal::ROWS, proxy::ROWS, object::ROWS, function::ROWS, error::ROWS, symbol::ROWS, array::ROWS, array_text::ROWS, math::ROWS, string::METHODS, string::FUNCTIONS, number::ROWS, bigint::ROWS, regexp::ROWS, uri::ROWS, date::ROWS, intl::ROWS, global::ROWS, map::ROWS, weak::ROWS, promise::ROWS, suspend::ROWS, json::ROWS, iterator::ROWS];
 
 /// Names that prelude files share beside the helpers of [`Helper`].
 pub(crate) const SHARED: &[&str] = &[
@@ -78,6 +89,9 @@ pub(crate) const SHARED: &[&str] = &[
     "notCallable",
     "mergeSort",
     "joinElements",
+    // object.js, function.js
+    "toDescriptor",
+    "ordinaryHasInstance",
     // string.js, regexp.js, bigint.js
     "isRegExp",
     "regExpCreate",

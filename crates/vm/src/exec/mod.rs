@@ -38,6 +38,7 @@
 mod arith;
 mod call;
 mod code_table;
+mod exotic;
 mod frame;
 mod global;
 mod helper;
@@ -191,6 +192,7 @@ impl Vm {
             job_promise: Value::UNDEFINED,
             random: 0x9E37_79B9_7F4A_7C15,
             now: 0.0,
+            regexps: builtins::RegExps::default(),
             printed: Vec::new(),
         };
         let mut vm = Vm { state, regs: vec![Value::UNDEFINED; 1024], root: None, refused: None };

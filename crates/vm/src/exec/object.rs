@@ -80,15 +80,16 @@ pub(crate) fn instance_of(st: &mut State, w: &mut Window, d: u8, v: Value, class
         return Err(st.type_error("Right-hand side of 'instanceof' is not an object"));
     };
     // Only an ordinary function without a handler of its own is simple enough.
-    let plain = st.heap.get(obj, Key::symbol(symbols::HAS_INSTANCE)) == Found::Absent;
+    let handler = st.heap.get(obj, Key::symbol(symbols::HAS_INSTANCE));
     let prototype = st.heap.get_own(obj, Key::atom(atoms::PROTOTYPE));
-    if plain
+    if handler == Found::Data(st.realm.has_instance)
         && st.heap.is_callable(class)
         && st.heap.class(obj) != Class::BoundFunction
         && let Own::Data { value, .. } = prototype
         && let Some(prototype) = value.as_object()
+        && let Some(found) = st.has_prototype(v, prototype)?
     {
-        return Ok(Value::bool(st.has_prototype(v, prototype)));
+        return Ok(Value::bool(found));
     }
     Err(st.enter_helper(w, Helper::InstanceOf, &[v, class], d, FrameFlags::NONE))
 }
@@ -189,13 +190,7 @@ pub(crate) fn get_super(
     let base = super_base(st, method)?;
     let key = st.property_key(key)?;
     let Some(base) = base else { return Err(st.type_error("Cannot read properties of null")) };
-    match st.heap.get(base, key) {
-        Found::Absent => Ok(Value::UNDEFINED),
-        Found::Data(v) => Ok(v),
-        Found::Getter(g) if g.is_undefined() => Ok(Value::UNDEFINED),
-        Found::Getter(g) => st.call_above(w, g, this, &[], d, FrameFlags::NONE),
-        Found::Exotic(_) => Err(st.type_error("exotic objects are not supported here yet")),
-    }
+    property::get_from(st, w, d, base, key, this)
 }
 
 #[inline(never)]
@@ -209,34 +204,7 @@ pub(crate) fn set_super(
 ) -> Done {
     let base = super_base(st, method)?;
     let key = st.property_key(key)?;
-    let mut at = base;
-    while let Some(obj) = at {
-        match st.heap.get_own(obj, key) {
-            Own::Accessor { set, .. } if !set.is_undefined() => {
-                return st.call_above(w, set, this, &[v], 0, FrameFlags::DISCARD).map(|_| ());
-            }
-            Own::Accessor { .. } => return Err(st.type_error("Cannot set property which has only a getter")),
-            Own::Data { attrs, .. } if !attrs.has(Attrs::WRITABLE) => {
-                return Err(st.type_error("Cannot assign to read only property"));
-            }
-            Own::Data { .. } | Own::Exotic => break,
-            Own::Absent => at = st.heap.prototype(obj),
-        }
-    }
-    let Some(receiver) = this.as_object() else {
-        return Err(st.type_error("Cannot set property of a primitive"));
-    };
-    let desc = match st.heap.get_own(receiver, key) {
-        Own::Absent => Descriptor::data(v, Attrs::ALL),
-        Own::Data { attrs, .. } if attrs.has(Attrs::WRITABLE) => Descriptor::value(v),
-        Own::Data { .. } | Own::Accessor { .. } | Own::Exotic => {
-            return Err(st.type_error("Cannot assign to read only property"));
-        }
-    };
-    if st.heap.define_own(receiver, key, &desc)? != crate::heap::Defined::Yes {
-        return Err(st.type_error("Cannot add property, object is not extensible"));
-    }
-    Ok(())
+    property::set_from(st, w, base, key, v, this)
 }
 
 pub(crate) fn new_private(st: &mut State, k: u32) -> Res {
@@ -274,10 +242,6 @@ pub(crate) fn init_private(st: &mut State, target: Value, name: Value, v: Value,
         (_, Own::Absent) => st.heap.add_property(obj, key, Attrs::NONE, v)?,
     }
     Ok(())
-}
-
-pub(crate) fn new_regexp(st: &mut State, _k: u32) -> Res {
-    Err(st.type_error("regular expressions are not connected yet"))
 }
 
 #[inline(never)]
@@ -499,17 +463,5 @@ impl State {
             Some(s) => self.string_text(s),
             None => String::new(),
         }
-    }
-
-    /// Whether `prototype` is on the value's chain.
-    pub(crate) fn has_prototype(&self, v: Value, prototype: ObjId) -> bool {
-        let mut at = v.as_object().and_then(|o| self.heap.prototype(o));
-        while let Some(obj) = at {
-            if obj == prototype {
-                return true;
-            }
-            at = self.heap.prototype(obj);
-        }
-        false
     }
 }

@@ -125,6 +125,10 @@ pub(crate) struct Realm {
     pub(crate) prototype_shape: ShapeId,
     /// `value`, `done`.
     pub(crate) result_shape: ShapeId,
+    /// `lastIndex`.
+    pub(crate) regexp_shape: ShapeId,
+    /// `index`, `input`, `groups`.
+    pub(crate) match_shape: ShapeId,
     /// `Array.prototype.values` and the array iterator's `next`, to see whether anybody changed them.
     pub(crate) array_values: Value,
     pub(crate) array_iterator_next: Value,
@@ -175,6 +179,12 @@ impl Realm {
         let prototype_shape = grow(heap, object_shape, atoms::CONSTRUCTOR, Attrs::HIDDEN)?;
         let with_value = grow(heap, object_shape, atoms::VALUE, Attrs::ALL)?;
         let result_shape = grow(heap, with_value, atoms::DONE, Attrs::ALL)?;
+        let regexp_root = heap.root_shape(Some(of(Proto::RegExp)))?;
+        let regexp_shape = grow(heap, regexp_root, atoms::LAST_INDEX, Attrs::WRITABLE)?;
+        let mut match_shape = heap.root_shape(Some(array_prototype))?;
+        for name in [atoms::INDEX, atoms::INPUT, atoms::GROUPS] {
+            match_shape = grow(heap, match_shape, name, Attrs::ALL)?;
+        }
         let mut function_shape_of = |parent: Proto, with_prototype| -> Result<ShapeId, AllocError> {
             let root = heap.root_shape(Some(of(parent)))?;
             let with_length = grow(heap, root, atoms::LENGTH, Attrs::CONFIGURABLE)?;
@@ -217,6 +227,8 @@ impl Realm {
             async_function_shape,
             prototype_shape,
             result_shape,
+            regexp_shape,
+            match_shape,
             array_values: Value::UNDEFINED,
             array_iterator_next: Value::UNDEFINED,
             array_constructor: Value::UNDEFINED,
@@ -252,6 +264,8 @@ impl Realm {
             self.async_function_shape,
             self.prototype_shape,
             self.result_shape,
+            self.regexp_shape,
+            self.match_shape,
         ] {
             m.shape(shape);
         }
@@ -278,32 +292,6 @@ impl State {
             self.heap.add_property(realm.function_prototype, Key::atom(name), Attrs::CONFIGURABLE, value)?;
         }
         self.method(global, "print", Native::Print)?;
-        let names = ["Error", "TypeError", "ReferenceError", "RangeError", "SyntaxError"];
-        let natives = [
-            Native::Error,
-            Native::TypeError,
-            Native::ReferenceError,
-            Native::RangeError,
-            Native::SyntaxError,
-        ];
-        for ((name, native), prototype) in names.into_iter().zip(natives).zip(realm.error_prototypes) {
-            let ctor = self.constructor(global, name, native, prototype)?;
-            if native != Native::Error
-                && let Found::Data(parent) = self.global_value("Error")?
-            {
-                self.heap.set_prototype(ctor, parent.as_object())?;
-            }
-            let text = Value::string(self.heap.intern_str(name)?);
-            self.set_hidden(prototype, "name", text)?;
-            self.set_hidden(prototype, "message", Value::string(atoms::EMPTY))?;
-        }
-        self.method(realm.error_prototypes[0], "toString", Native::ErrorToString)?;
-        let object = self.constructor(global, "Object", Native::ObjectConstructor, realm.object_prototype)?;
-        self.method(object, "keys", Native::ObjectKeys)?;
-        self.method(object, "defineProperty", Native::ObjectDefineProperty)?;
-        self.method(realm.object_prototype, "toString", Native::ObjectToString)?;
-        self.method(realm.object_prototype, "valueOf", Native::ObjectValueOf)?;
-        self.method(realm.function_prototype, "call", Native::FunctionCall)?;
         self.method(realm.array_prototype, "push", Native::ArrayPush)?;
         let values = self.new_native(Native::ArrayValues, &[])?;
         self.set_hidden(realm.array_prototype, "values", values)?;
@@ -316,27 +304,7 @@ impl State {
         let next = self.method(realm.array_iterator_prototype, "next", Native::ArrayIteratorNext)?;
         self.realm.array_values = values;
         self.realm.array_iterator_next = next;
-        let itself = self.new_native(Native::IteratorSelf, &[])?;
-        let iterator = realm.proto(Proto::Iterator);
-        self.heap.add_property(iterator, Key::symbol(symbols::ITERATOR), Attrs::HIDDEN, itself)?;
-        self.method(realm.generator_prototype, "next", Native::GeneratorNext)?;
-        self.method(realm.generator_prototype, "return", Native::GeneratorReturn)?;
-        self.method(realm.generator_prototype, "throw", Native::GeneratorThrow)?;
-        let symbol = self.constructor(global, "Symbol", Native::SymbolConstructor, realm.symbol_prototype)?;
-        for (name, id) in [
-            ("iterator", symbols::ITERATOR),
-            ("asyncIterator", symbols::ASYNC_ITERATOR),
-            ("toPrimitive", symbols::TO_PRIMITIVE),
-            ("hasInstance", symbols::HAS_INSTANCE),
-        ] {
-            self.set_hidden(symbol, name, Value::symbol(id))?;
-        }
         Ok(())
-    }
-
-    fn global_value(&mut self, name: &str) -> Result<Found, Exit> {
-        let atom = self.heap.intern_str(name)?;
-        Ok(self.heap.get(self.realm.global, Key::atom(atom)))
     }
 
     pub(crate) fn set_hidden(&mut self, object: ObjId, name: &str, value: Value) -> Result<(), Exit> {
@@ -354,21 +322,6 @@ impl State {
         }
         self.set_hidden(object, name, function)?;
         Ok(function)
-    }
-
-    fn constructor(
-        &mut self,
-        object: ObjId,
-        name: &str,
-        native: Native,
-        prototype: ObjId,
-    ) -> Result<ObjId, Exit> {
-        let function = self.method(object, name, native)?;
-        let Some(f) = function.as_object() else { return Ok(object) };
-        self.heap.add_flags(f, Flags::CONSTRUCTOR);
-        self.heap.add_property(f, Key::atom(atoms::PROTOTYPE), Attrs::NONE, Value::object(prototype))?;
-        self.heap.add_property(prototype, Key::atom(atoms::CONSTRUCTOR), Attrs::HIDDEN, function)?;
-        Ok(f)
     }
 
     /// A native function with fields of its own after its number.
@@ -453,7 +406,10 @@ impl State {
             Unpacked::BigInt(id) => self.heap.bigint(id).to_string(),
             Unpacked::Bool(b) => b.to_string(),
             Unpacked::Null => "null".to_owned(),
-            Unpacked::Symbol(_) => "Symbol()".to_owned(),
+            Unpacked::Symbol(id) => {
+                let text = self.heap.symbol_description(id).map(|s| self.string_text(s));
+                format!("Symbol({})", text.unwrap_or_default())
+            }
             Unpacked::Undefined | Unpacked::Hole | Unpacked::Internal(_) | Unpacked::Object(_) => {
                 "undefined".to_owned()
             }

@@ -448,7 +448,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 }
                 Op::StrictEq(d, a, b) => r!(d) = Value::bool(strict!(r!(a), r!(b))),
                 Op::StrictNe(d, a, b) => r!(d) = Value::bool(!strict!(r!(a), r!(b))),
-                Op::In(d, a, b) => cold!(d, property::has(st, r!(a), r!(b))),
+                Op::In(d, a, b) => cold!(d, property::has(st, w, d, r!(a), r!(b))),
                 Op::InstanceOf(d, a, b) => cold!(d, object::instance_of(st, w, d, r!(a), r!(b))),
 
                 Op::Jump(t) => pc = t as u16,
@@ -675,7 +675,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::ArrayPush(a, b) => effect!(object::array_push(st, r!(a), r!(b))),
                 Op::ArrayHole(a) => effect!(object::array_push(st, r!(a), Value::HOLE)),
                 Op::InitProto(a, b) => effect!(object::init_proto(st, r!(a), r!(b))),
-                Op::Delete(d, a, b) => cold!(d, property::delete(st, r!(a), r!(b))),
+                Op::Delete(d, a, b) => cold!(d, property::delete(st, w, d, r!(a), r!(b))),
                 Op::GetSuper(d, a, b, c) => cold!(d, object::get_super(st, w, d, r!(a), r!(b), r!(c))),
                 Op::SetSuper(a, b, c, d) => effect!(object::set_super(st, w, r!(a), r!(b), r!(c), r!(d))),
                 Op::NewPrivate(d, k) => cold!(d, object::new_private(st, k)),
@@ -683,7 +683,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::SetPrivate(a, b, c) => effect!(property::set_private(st, w, r!(a), r!(b), r!(c))),
                 Op::HasPrivate(d, a, b) => cold!(d, object::has_private(st, r!(a), r!(b))),
                 Op::InitPrivate(a, b, c, m) => effect!(object::init_private(st, r!(a), r!(b), r!(c), m)),
-                Op::NewRegExp(d, k) => cold!(d, object::new_regexp(st, k)),
+                Op::NewRegExp(d, k) => cold!(d, st.regexp_literal(k)),
                 Op::Template(d, n) => {
                     r!(d) = st.templates.get(n as usize).copied().unwrap_or(Value::UNDEFINED)
                 }

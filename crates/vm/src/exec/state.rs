@@ -146,6 +146,8 @@ pub(crate) struct State {
     pub(crate) random: u64,
     /// What `Date.now()` answers, in milliseconds.
     pub(crate) now: f64,
+    /// Compiled patterns. Not part of what the guest can see or a snapshot must keep.
+    pub(crate) regexps: crate::builtins::RegExps,
     /// What tests print.
     pub(crate) printed: Vec<Value>,
 }

@@ -72,6 +72,12 @@ impl Flags {
         self.has(Self::UNICODE) || self.has(Self::UNICODE_SETS)
     }
 
+    /// The set that [`Flags::bits`] made a byte of.
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
     /// The flags as one byte, for storage.
     #[must_use]
     pub const fn bits(self) -> u8 {

@@ -7,7 +7,9 @@ use super::{Str, Text};
 pub struct Matched<'a, F> {
     /// The whole text.
     pub text: Str<'a>,
-    /// Where the match is in it.
+    /// What matched; usually the part of the text, but an `exec` of the guest's own may say otherwise.
+    pub whole: Str<'a>,
+    /// Where the match is in the text.
     pub start: usize,
     /// Where it ends; at most at the end of the text.
     pub end: usize,
@@ -56,7 +58,7 @@ where
     let text = matched.text;
     match unit(1) {
         Some(b'$') => out.push(u16::from(b'$')),
-        Some(b'&') => out.push_text(text.slice(matched.start, matched.end)),
+        Some(b'&') => out.push_text(matched.whole),
         Some(b'`') => out.push_text(text.slice(0, matched.start)),
         Some(b'\'') => out.push_text(text.slice(matched.end, text.len())),
         Some(b'0'..=b'9') => {
@@ -106,7 +108,8 @@ mod tests {
     fn references_stand_for_parts_of_the_match_and_anything_else_for_itself() {
         let text = Str::Latin1(b"one two three");
         let groups = [Some(Str::Latin1(b"t")), None];
-        let matched = Matched { text, start: 4, end: 7, groups: 2, group: |n: usize| groups[n - 1] };
+        let whole = Str::Latin1(b"two");
+        let matched = Matched { text, whole, start: 4, end: 7, groups: 2, group: |n: usize| groups[n - 1] };
         let expand = |template: &str| {
             let mut out = Text::with_capacity(0);
             let named = |name: Str<'_>| name.is_ascii("g").then_some(Str::Latin1(b"wo"));

@@ -131,8 +131,11 @@ enum Occurrences {
     All,
 }
 
-fn replaced(st: &mut State, w: &Window, a: Args, which: Occurrences) -> Res {
+fn replaced(st: &mut State, w: &mut Window, a: Args, which: Occurrences) -> Res {
     let s = receiver(st, a)?;
+    if which == Occurrences::First && a.get(w, 0).is_object() {
+        return crate::builtins::regexp::string_replace(st, w, a);
+    }
     primitives(w, a, 2)?;
     let (needle, by) = (flat(st, a.get(w, 0))?, flat(st, a.get(w, 1))?);
     let lengths = [s, needle, by].map(|s| st.heap.string_length(s) as usize);
@@ -165,7 +168,14 @@ fn replaced(st: &mut State, w: &Window, a: Args, which: Occurrences) -> Res {
         if plain {
             out.push_text(st.heap.str(by));
         } else {
-            let matched = Matched { text: st.heap.str(s), start: at, end, groups: 0, group: |_: usize| None };
+            let matched = Matched {
+                text: st.heap.str(s),
+                whole: st.heap.str(needle),
+                start: at,
+                end,
+                groups: 0,
+                group: |_: usize| None,
+            };
             substitute(st.heap.str(by), &matched, None::<fn(Str<'_>) -> Option<Str<'static>>>, &mut out);
             enough(st, out.len())?;
         }
@@ -184,13 +194,13 @@ pub(in crate::builtins) fn enough(st: &mut State, units: usize) -> Result<(), Ex
     room(st, units)
 }
 
-/// `%StringExpand(template, text, start, end, captures)`: GetSubstitution without named groups. Captures are strings
+/// `%StringExpand(template, text, matched, start, captures)`: GetSubstitution without named groups. Captures are strings
 /// or undefined.
 pub(super) fn expand(st: &mut State, w: &mut Window, a: Args) -> Res {
-    let (template, text) = (flat(st, a.get(w, 0))?, flat(st, a.get(w, 1))?);
+    let (template, text, whole) = (flat(st, a.get(w, 0))?, flat(st, a.get(w, 1))?, flat(st, a.get(w, 2))?);
     let len = st.heap.string_length(text) as usize;
-    let start = super::position(st, a.get(w, 2), len)?;
-    let end = super::position(st, a.get(w, 3), len)?.max(start);
+    let start = super::position(st, a.get(w, 3), len)?;
+    let end = (start + st.heap.string_length(whole) as usize).min(len);
     let captures: Vec<Value> =
         a.get(w, 4).as_array().and_then(|list| st.heap.packed(list)).unwrap_or_default().to_vec();
     st.burn(linear_cost(len) + captures.len() as u64)?;
@@ -200,7 +210,8 @@ pub(super) fn expand(st: &mut State, w: &mut Window, a: Args) -> Res {
     let mut out = Text::with_capacity(st.heap.string_length(template) as usize);
     let heap = &st.heap;
     let group = |n: usize| captures.get(n - 1).and_then(|c| c.as_string()).map(|c| heap.str(c));
-    let matched = Matched { text: heap.str(text), start, end, groups: captures.len(), group };
+    let matched =
+        Matched { text: heap.str(text), whole: heap.str(whole), start, end, groups: captures.len(), group };
     substitute(heap.str(template), &matched, None::<fn(Str<'_>) -> Option<Str<'static>>>, &mut out);
     enough(st, out.len())?;
     finish(st, &out)

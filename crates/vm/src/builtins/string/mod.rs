@@ -6,7 +6,7 @@
 mod build;
 mod part;
 
-pub(super) use build::room;
+pub(super) use build::{enough, room};
 
 use super::{Args, Row};
 use crate::code::ErrorKind;
@@ -67,6 +67,8 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("StringFromCharCode", build::from_char_code),
     ("StringFromCodePoint", build::from_code_point),
     ("StringExpand", build::expand),
+    ("String.prototype.match", super::regexp::string_match),
+    ("String.prototype.search", super::regexp::string_search),
     ("SymbolText", symbol_text),
 ];
 

@@ -85,6 +85,9 @@ fn trimmed(st: &mut State, a: Args, start: fn(Str<'_>) -> Str<'_>, end: fn(Str<'
 /// `split` by a string.
 pub(super) fn split(st: &mut State, w: &mut Window, a: Args) -> Res {
     let s = receiver(st, a)?;
+    if a.get(w, 0).is_object() {
+        return crate::builtins::regexp::string_split(st, w, a);
+    }
     primitives(w, a, 2)?;
     let limit = match a.get(w, 1) {
         v if v.is_undefined() => u32::MAX,

@@ -78,6 +78,16 @@ impl Scratch {
     }
 }
 
+impl Scratch {
+    /// Gives memory above so many bytes back.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        self.choices.clear();
+        self.choices.shrink_to(bytes / 2 / size_of::<Choice>());
+        self.trail.clear();
+        self.trail.shrink_to(bytes / 2 / size_of::<(u32, u32)>());
+    }
+}
+
 /// Where the groups of a match are, in units.
 #[derive(Clone, Copy, Debug)]
 pub struct Captures<'a> {

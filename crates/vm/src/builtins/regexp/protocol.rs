@@ -1,0 +1,351 @@
+//! `Symbol.replace` and its siblings for plain objects, where no step can be seen by guest code.
+
+use super::cache::NOWHERE;
+use super::{exec, plain, slow, species_intact, subject};
+use crate::builtins::Args;
+use crate::builtins::string::{enough, flat};
+use crate::exec::Window;
+use crate::exec::state::{Exit, Res, State};
+use crate::heap::{ObjId, Str, StrId};
+use crate::regex::Flags;
+use crate::text::Text;
+use crate::text::number::convert::to_uint32;
+use crate::text::substitute::{Matched, is_plain, substitute};
+use crate::value::Value;
+
+/// A plain object and the string that it is used on.
+fn operands(st: &mut State, v: Value, s: Value) -> Result<(ObjId, StrId), Exit> {
+    let s = subject(st, s)?;
+    let regexp = plain(st, v).ok_or(Exit::Slow)?;
+    Ok((regexp, s))
+}
+
+/// `regexp[Symbol.match](string)`.
+pub(super) fn find_all(st: &mut State, w: &mut Window, a: Args) -> Res {
+    matches(st, a.this, a.get(w, 0))
+}
+
+/// `string.match(regexp)`.
+pub(in crate::builtins) fn string_match(st: &mut State, w: &mut Window, a: Args) -> Res {
+    matches(st, a.get(w, 0), a.this)
+}
+
+fn matches(st: &mut State, by: Value, s: Value) -> Res {
+    let (regexp, s) = operands(st, by, s)?;
+    if !Flags::from_bits(st.regexp_bits(regexp)).has(Flags::GLOBAL) {
+        // One match is what `exec` answers.
+        return one(st, regexp, s);
+    }
+    let mut list = Vec::new();
+    each(st, regexp, s, 0, |st| {
+        let (start, end) = whole(st);
+        list.push((start, end));
+        Ok(())
+    })?;
+    if list.is_empty() {
+        st.heap.set_slot(regexp, 0, Value::ZERO);
+        return Ok(Value::NULL);
+    }
+    let mut strings = Vec::with_capacity(list.len());
+    for (start, end) in list {
+        strings.push(Value::string(st.heap.substring(s, start, end)?));
+    }
+    let array = st.heap.new_array(st.realm.array_shape, &strings)?;
+    st.heap.set_slot(regexp, 0, Value::ZERO);
+    Ok(Value::array(array))
+}
+
+/// `exec` of a plain object.
+fn one(st: &mut State, regexp: ObjId, s: StrId) -> Res {
+    let flags = Flags::from_bits(st.regexp_bits(regexp));
+    let sticky = flags.has(Flags::STICKY);
+    let from = if sticky { last_index(st, regexp) } else { 0 };
+    let found = from <= st.heap.string_length(s) as usize && {
+        let pattern = st.ready_regexp(regexp)?;
+        st.match_regexp(pattern, s, from)?
+    };
+    let end = whole(st).1;
+    let result = if found { exec::result(st, regexp, s)? } else { Value::NULL };
+    if sticky {
+        st.heap.set_slot(regexp, 0, if found { Value::uint(end) } else { Value::ZERO });
+    }
+    Ok(result)
+}
+
+fn last_index(st: &State, regexp: ObjId) -> usize {
+    st.heap.slot(regexp, 0).as_int().unwrap_or(0).max(0) as usize
+}
+
+/// Where the last match is.
+fn whole(st: &State) -> (u32, u32) {
+    match st.regexps.places.first_chunk() {
+        Some(&[start, end]) => (start, end),
+        None => (0, 0),
+    }
+}
+
+/// Calls `f` after every match from `from` on, as the loops over a global expression do. Has no effect on `lastIndex`.
+fn each(
+    st: &mut State,
+    regexp: ObjId,
+    s: StrId,
+    from: usize,
+    mut f: impl FnMut(&mut State) -> Result<(), Exit>,
+) -> Result<(), Exit> {
+    let flags = Flags::from_bits(st.regexp_bits(regexp));
+    let pattern = st.ready_regexp(regexp)?;
+    let len = st.heap.string_length(s) as usize;
+    let mut at = from;
+    while at <= len && st.match_regexp(pattern, s, at)? {
+        let (start, end) = whole(st);
+        st.burn(2)?;
+        f(st)?;
+        at = if start == end { advance(st, s, end as usize, flags) } else { end as usize };
+    }
+    Ok(())
+}
+
+/// AdvanceStringIndex.
+fn advance(st: &State, s: StrId, at: usize, flags: Flags) -> usize {
+    let step = match flags.reads_code_points() {
+        true => st.heap.str(s).code_point(at).map_or(1, |(_, len)| len),
+        false => 1,
+    };
+    at + step
+}
+
+/// `%RegExpAdvance(string, index, codePoints)`.
+pub(super) fn advance_index(st: &mut State, w: &mut Window, a: Args) -> Res {
+    let s = subject(st, a.get(w, 0))?;
+    let at = a.get(w, 1).as_number().unwrap_or(0.0);
+    if a.get(w, 2) != Value::TRUE || at >= f64::from(st.heap.string_length(s)) {
+        return Ok(Value::number(at + 1.0));
+    }
+    Ok(Value::number(advance(st, s, at as usize, Flags::UNICODE) as f64))
+}
+
+/// `%RegExpPlaces(regexp, string)`: for a plain object, the positions of all groups of every match that `replace`
+/// is about, in one array, -1 for none; `lastIndex` is then as `replace` leaves it. Null for a pattern with names.
+pub(super) fn places(st: &mut State, w: &mut Window, a: Args) -> Res {
+    let (regexp, s) = operands(st, a.get(w, 0), a.get(w, 1))?;
+    let pattern = st.ready_regexp(regexp)?;
+    if st.regexp_program(pattern).is_none_or(|p| p.names().next().is_some()) {
+        return Ok(Value::NULL);
+    }
+    let mut list = Vec::new();
+    let last = replaced(st, regexp, s, |st| {
+        let places = st.regexps.places.len();
+        st.burn(places as u64)?;
+        let number = |&place: &u32| if place == NOWHERE { Value::int(-1) } else { Value::uint(place) };
+        list.extend(st.regexps.places.iter().map(number));
+        Ok(())
+    })?;
+    let array = st.heap.new_array(st.realm.array_shape, &list)?;
+    set_last_index(st, regexp, last);
+    Ok(Value::array(array))
+}
+
+/// `%RegExpGroups(regexp)`: how many groups its pattern has, the whole match included.
+pub(super) fn group_count(st: &mut State, w: &mut Window, a: Args) -> Res {
+    let Some(regexp) = super::regexp(st, a.get(w, 0)) else { return slow() };
+    let pattern = st.ready_regexp(regexp)?;
+    let count = st.regexp_program(pattern).map_or(1, |p| p.group_count());
+    Ok(Value::uint(count as u32))
+}
+
+/// Calls `f` after every match that `replace` replaces. Answers the `lastIndex` to set afterwards.
+fn replaced(
+    st: &mut State,
+    regexp: ObjId,
+    s: StrId,
+    mut f: impl FnMut(&mut State) -> Result<(), Exit>,
+) -> Result<Option<u32>, Exit> {
+    let flags = Flags::from_bits(st.regexp_bits(regexp));
+    if flags.has(Flags::GLOBAL) {
+        each(st, regexp, s, 0, f)?;
+        return Ok(Some(0));
+    }
+    let sticky = flags.has(Flags::STICKY);
+    let from = if sticky { last_index(st, regexp) } else { 0 };
+    let found = from <= st.heap.string_length(s) as usize && {
+        let pattern = st.ready_regexp(regexp)?;
+        st.match_regexp(pattern, s, from)?
+    };
+    if found {
+        f(st)?;
+    }
+    Ok(sticky.then(|| if found { whole(st).1 } else { 0 }))
+}
+
+fn set_last_index(st: &mut State, regexp: ObjId, last: Option<u32>) {
+    if let Some(last) = last {
+        st.heap.set_slot(regexp, 0, Value::uint(last));
+    }
+}
+
+/// `regexp[Symbol.replace](string, replacement)` with a replacement that is no function.
+pub(super) fn replace(st: &mut State, w: &mut Window, a: Args) -> Res {
+    replace_by(st, a.this, a.get(w, 0), a.get(w, 1))
+}
+
+/// `string.replace(regexp, replacement)`.
+pub(in crate::builtins) fn string_replace(st: &mut State, w: &mut Window, a: Args) -> Res {
+    replace_by(st, a.get(w, 0), a.this, a.get(w, 1))
+}
+
+fn replace_by(st: &mut State, by: Value, s: Value, replacement: Value) -> Res {
+    let (regexp, s) = operands(st, by, s)?;
+    if replacement.is_object() {
+        return slow();
+    }
+    let template = flat(st, replacement)?;
+    let verbatim = is_plain(st.heap.str(template));
+    let pattern = st.ready_regexp(regexp)?;
+    let mut out = Text::with_capacity(0);
+    let mut done = 0;
+    let mut paid = 0;
+    let last = replaced(st, regexp, s, |st| {
+        let (start, end) = whole(st);
+        let (heap, places) = (&st.heap, &st.regexps.places);
+        let text = heap.str(s);
+        out.push_text(text.slice(done, start as usize));
+        done = end as usize;
+        if verbatim {
+            out.push_text(heap.str(template));
+        } else {
+            let group = |n: usize| match (places.get(2 * n), places.get(2 * n + 1)) {
+                (Some(&start), Some(&end)) if start != NOWHERE => {
+                    Some(text.slice(start as usize, end as usize))
+                }
+                _ => None,
+            };
+            let program = st.regexp_program(pattern);
+            let has_names = program.is_some_and(|p| p.names().next().is_some());
+            let named = |name: Str<'_>| {
+                let name = name.to_string_lossy();
+                let (_, groups) = program.and_then(|p| p.names().find(|(n, _)| *n == name))?;
+                groups.iter().find_map(|&n| group(n as usize))
+            };
+            let matched = Matched {
+                text,
+                whole: text.slice(start as usize, done),
+                start: start as usize,
+                end: done,
+                groups: places.len() / 2 - 1,
+                group,
+            };
+            substitute(heap.str(template), &matched, has_names.then_some(named), &mut out);
+        }
+        // Paid as it grows: a reference may stand for the whole text in every match.
+        if out.len() - paid >= 4096 {
+            enough(st, out.len())?;
+            paid = out.len();
+        }
+        Ok(())
+    })?;
+    let len = st.heap.string_length(s) as usize;
+    let result = if out.is_empty() && done == 0 {
+        s
+    } else {
+        out.push_text(st.heap.str(s).slice(done, len));
+        enough(st, out.len())?;
+        st.heap.new_str(out.as_str())?
+    };
+    set_last_index(st, regexp, last);
+    Ok(Value::string(result))
+}
+
+/// `regexp[Symbol.search](string)`.
+pub(super) fn search(st: &mut State, w: &mut Window, a: Args) -> Res {
+    search_for(st, a.this, a.get(w, 0))
+}
+
+/// `string.search(regexp)`.
+pub(in crate::builtins) fn string_search(st: &mut State, w: &mut Window, a: Args) -> Res {
+    search_for(st, a.get(w, 0), a.this)
+}
+
+fn search_for(st: &mut State, by: Value, s: Value) -> Res {
+    let (regexp, s) = operands(st, by, s)?;
+    let pattern = st.ready_regexp(regexp)?;
+    let found = st.match_regexp(pattern, s, 0)?;
+    Ok(if found { Value::uint(whole(st).0) } else { Value::int(-1) })
+}
+
+/// `regexp[Symbol.split](string, limit)`.
+pub(super) fn split(st: &mut State, w: &mut Window, a: Args) -> Res {
+    split_by(st, a.this, a.get(w, 0), a.get(w, 1))
+}
+
+/// `string.split(regexp, limit)`.
+pub(in crate::builtins) fn string_split(st: &mut State, w: &mut Window, a: Args) -> Res {
+    split_by(st, a.get(w, 0), a.this, a.get(w, 1))
+}
+
+fn split_by(st: &mut State, by: Value, s: Value, limit: Value) -> Res {
+    let (regexp, s) = operands(st, by, s)?;
+    let flags = Flags::from_bits(st.regexp_bits(regexp));
+    // A sticky expression is tried at every place, which only the JavaScript version does.
+    if limit.is_object() || flags.has(Flags::STICKY) || !species_intact(st) {
+        return slow();
+    }
+    let limit = if limit.is_undefined() { u32::MAX } else { to_uint32(st.primitive_to_number(limit)?) };
+    let parts = pieces(st, regexp, s, flags, limit as usize)?;
+    st.burn(parts.len() as u64)?;
+    let mut strings = Vec::with_capacity(parts.len());
+    for (start, end) in parts {
+        strings.push(match start {
+            NOWHERE => Value::UNDEFINED,
+            _ => Value::string(st.heap.substring(s, start, end)?),
+        });
+    }
+    Ok(Value::array(st.heap.new_array(st.realm.array_shape, &strings)?))
+}
+
+/// The ranges that `split` answers with: the parts, and the captures between them.
+fn pieces(
+    st: &mut State,
+    regexp: ObjId,
+    s: StrId,
+    flags: Flags,
+    limit: usize,
+) -> Result<Vec<(u32, u32)>, Exit> {
+    let mut list = Vec::new();
+    if limit == 0 {
+        return Ok(list);
+    }
+    let size = st.heap.string_length(s);
+    let pattern = st.ready_regexp(regexp)?;
+    if size == 0 {
+        if !st.match_regexp(pattern, s, 0)? {
+            list.push((0, 0));
+        }
+        return Ok(list);
+    }
+    let (mut p, mut q) = (0u32, 0u32);
+    while q < size && st.match_regexp(pattern, s, q as usize)? {
+        let (start, end) = whole(st);
+        if start >= size {
+            break;
+        }
+        if end == p {
+            q = advance(st, s, start as usize, flags) as u32;
+            continue;
+        }
+        list.push((p, start));
+        p = end;
+        q = if start == end { advance(st, s, end as usize, flags) as u32 } else { end };
+        st.burn(2 + st.regexps.places.len() as u64)?;
+        for group in st.regexps.places.chunks_exact(2).skip(1) {
+            if list.len() >= limit {
+                break;
+            }
+            list.push((group[0], group[1]));
+        }
+        if list.len() >= limit {
+            return Ok(list);
+        }
+    }
+    list.push((p, size));
+    Ok(list)
+}
