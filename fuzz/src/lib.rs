@@ -13,6 +13,7 @@
 //! }
 //! ```
 
+pub mod engine;
 mod frames;
 mod lines;
 mod rpc;
@@ -22,8 +23,15 @@ mod tape;
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus.
-pub const TARGETS: &[(&str, Target)] =
-    &[("lines", lines::lines), ("frames", frames::frames), ("rpc", rpc::rpc), ("tape", tape::tape)];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("lines", lines::lines),
+    ("frames", frames::frames),
+    ("rpc", rpc::rpc),
+    ("tape", tape::tape),
+    ("script", engine::script),
+    ("program", engine::program),
+    ("pattern", engine::pattern),
+];
 
 pub use frames::frames;
 pub use lines::lines;

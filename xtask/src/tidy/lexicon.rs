@@ -90,7 +90,7 @@ fn may_print(path: &str) -> bool {
 }
 
 fn is_tool(path: &str) -> bool {
-    ["xtask/", "bench/", "test262/"].iter().any(|tool| path.starts_with(tool))
+    ["xtask/", "bench/", "test262/", "fuzz/src/bin/"].iter().any(|tool| path.starts_with(tool))
 }
 
 fn is_test(path: &str) -> bool {
