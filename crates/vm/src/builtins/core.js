@@ -80,10 +80,7 @@
     const handler = c[HAS_INSTANCE];
     if (handler !== undefined && handler !== null) return !!%Call(handler, c, v);
     if (!%IsCallable(c)) %ThrowTypeError("Right-hand side of 'instanceof' is not callable");
-    if (!%IsObject(v)) return false;
-    const p = c.prototype;
-    if (!%IsObject(p)) %ThrowTypeError("Function has non-object prototype in instanceof check");
-    return %HasPrototype(v, p);
+    return %ordinaryHasInstance(c, v);
   }
   function slowGetElem(o, k) { return o[slowToKey(k)]; }
   function slowSetElem(o, k, v) { o[slowToKey(k)] = v; }
@@ -115,13 +112,14 @@
     for (const v of iterable) %Append(array, v);
   }
   function copyProps(target, source, except) {
-    const keys = %EnumerableKeys(source);
+    const keys = %OwnKeys(source);
     outer: for (let i = 0; i < keys.length; i++) {
       const key = keys[i];
       if (except !== undefined) {
         for (let j = 0; j < except.length; j++) if (except[j] === key) continue outer;
       }
-      %Define(target, key, source[key]);
+      const own = %GetOwn(source, key);
+      if (own !== undefined && own.enumerable) %Define(target, key, source[key]);
     }
     return target;
   }

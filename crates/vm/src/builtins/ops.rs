@@ -102,9 +102,10 @@ fn define(st: &mut State, w: &mut Window, args: Args) -> Res {
     Ok(Value::UNDEFINED)
 }
 
+/// `%HasPrototype(v, p)`: whether it is on the chain; undefined if a proxy has a say.
 fn has_prototype(st: &mut State, w: &mut Window, args: Args) -> Res {
-    let prototype = args.get(w, 1).as_object();
-    Ok(Value::bool(prototype.is_some_and(|p| st.has_prototype(args.get(w, 0), p))))
+    let Some(prototype) = args.get(w, 1).as_object() else { return Ok(Value::FALSE) };
+    Ok(st.has_prototype(args.get(w, 0), prototype)?.map_or(Value::UNDEFINED, Value::bool))
 }
 
 /// `%NewObject(prototype)`: a plain object; the prototype may be null.

@@ -50,6 +50,8 @@ impl State {
                 let args = w[a as usize + 2..end].to_vec();
                 self.host_call(obj, args, calling)
             }
+            Class::BoundFunction => self.call_bound(w, a, argc, obj, calling),
+            Class::Proxy if self.heap.is_callable(callee) => self.call_proxy(w, a, argc, obj, calling),
             _ => Err(self.not_callable(callee)),
         }
     }

@@ -5,10 +5,9 @@ use super::call::Calling;
 use super::frame::FrameFlags;
 use super::object::array_push;
 use super::state::{Exit, Res, State};
-use super::suspend::{Resume, Settled};
+use super::suspend::Settled;
 use crate::builtins::{self, Args};
-use crate::code::ErrorKind;
-use crate::heap::{Attrs, Class, Descriptor, Flags, Key, ObjId, Own, atoms};
+use crate::heap::{Class, Flags, Key, ObjId, atoms};
 use crate::value::Value;
 
 /// From here on, the number of a native function is a place in the tables of the standard library.
@@ -28,28 +27,11 @@ pub(crate) struct NativeArgs {
 #[repr(u32)]
 pub(crate) enum Native {
     Print,
-    Error,
-    TypeError,
-    ReferenceError,
-    RangeError,
-    SyntaxError,
     ArrayPush,
     ArrayValues,
     ArrayIteratorNext,
-    IteratorSelf,
-    GeneratorNext,
-    GeneratorReturn,
-    GeneratorThrow,
     ResolvePromise,
     RejectPromise,
-    FunctionCall,
-    ObjectKeys,
-    ObjectDefineProperty,
-    SymbolConstructor,
-    ObjectConstructor,
-    ObjectToString,
-    ObjectValueOf,
-    ErrorToString,
     /// `Function.prototype` itself: answers undefined.
     Nothing,
 }
@@ -57,28 +39,11 @@ pub(crate) enum Native {
 impl Native {
     const ALL: &'static [Native] = &[
         Native::Print,
-        Native::Error,
-        Native::TypeError,
-        Native::ReferenceError,
-        Native::RangeError,
-        Native::SyntaxError,
         Native::ArrayPush,
         Native::ArrayValues,
         Native::ArrayIteratorNext,
-        Native::IteratorSelf,
-        Native::GeneratorNext,
-        Native::GeneratorReturn,
-        Native::GeneratorThrow,
         Native::ResolvePromise,
         Native::RejectPromise,
-        Native::FunctionCall,
-        Native::ObjectKeys,
-        Native::ObjectDefineProperty,
-        Native::SymbolConstructor,
-        Native::ObjectConstructor,
-        Native::ObjectToString,
-        Native::ObjectValueOf,
-        Native::ErrorToString,
         Native::Nothing,
     ];
 }
@@ -101,38 +66,11 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
     let arg = |w: &Window, n: u32| {
         if n < args.argc { w[args.a as usize + 2 + n as usize] } else { Value::UNDEFINED }
     };
-    let (first, second) = (arg(w, 0), arg(w, 1));
+    let first = arg(w, 0);
     match native {
         Native::Print => {
             st.printed.push(first);
             Ok(Value::UNDEFINED)
-        }
-        Native::Error
-        | Native::TypeError
-        | Native::ReferenceError
-        | Native::RangeError
-        | Native::SyntaxError => {
-            let kind = match native {
-                Native::TypeError => ErrorKind::Type,
-                Native::ReferenceError => ErrorKind::Reference,
-                Native::RangeError => ErrorKind::Range,
-                Native::SyntaxError => ErrorKind::Syntax,
-                _ => ErrorKind::Error,
-            };
-            let target = if args.calling.new_target.is_undefined() {
-                Value::object(callee)
-            } else {
-                args.calling.new_target
-            };
-            let prototype = st.prototype_for(target, st.realm.error_prototypes[kind as usize]);
-            let message = match first {
-                v if v.is_undefined() => None,
-                v if v.is_object() => {
-                    return Err(st.type_error("an error's message must be a primitive for now"));
-                }
-                v => Some(Value::string(st.primitive_to_string(v)?)),
-            };
-            st.make_error(prototype, message)
         }
         Native::ArrayPush => {
             let Some(array) = this.as_array() else {
@@ -156,56 +94,9 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
             Ok(Value::object(object))
         }
         Native::ArrayIteratorNext => array_iterator_next(st, w, this, args.calling.dst),
-        Native::IteratorSelf => Ok(this),
-        Native::GeneratorNext | Native::GeneratorReturn | Native::GeneratorThrow => {
-            let how = match native {
-                Native::GeneratorReturn => Resume::Return,
-                Native::GeneratorThrow => Resume::Throw,
-                _ => Resume::Next,
-            };
-            let base = st.top().map_or(0, |f| f.base) + u32::from(args.a) + 2;
-            st.generator_resume(base, args.calling, this, how, first)
-        }
         Native::ResolvePromise => st.call_resolving(w, callee, Settled::Fulfilled, first, args.calling),
         Native::RejectPromise => st.call_resolving(w, callee, Settled::Rejected, first, args.calling),
-        Native::FunctionCall => {
-            // The arguments move down by one: this becomes the callee, the first argument its `this`.
-            let a = args.a as usize;
-            w[a] = this;
-            let end = a + 2 + args.argc.max(1) as usize;
-            if args.argc == 0 {
-                w[a + 2] = Value::UNDEFINED;
-            }
-            w.copy_within(a + 2..end, a + 1);
-            let argc = args.argc.saturating_sub(1);
-            st.call(w, args.a, argc, Calling { new_target: Value::UNDEFINED, ..args.calling })
-        }
-        Native::ObjectKeys => {
-            let Some(obj) = first.as_object() else {
-                return Err(st.type_error("Object.keys needs an object for now"));
-            };
-            own_keys(st, obj)
-        }
-        Native::ObjectDefineProperty => define_property(st, first, second, arg(w, 2)),
-        Native::SymbolConstructor => {
-            let description = first.as_string();
-            Ok(Value::symbol(st.heap.new_symbol(crate::heap::SymbolKind::Unique, description)?))
-        }
-        Native::ObjectConstructor => {
-            if first.is_object() && args.calling.new_target.is_undefined() {
-                return Ok(first);
-            }
-            let prototype = st.prototype_for(args.calling.new_target, st.realm.object_prototype);
-            let shape = st.heap.root_shape(Some(prototype))?;
-            Ok(Value::object(st.heap.new_object(shape)?))
-        }
-        Native::ObjectToString => Ok(Value::string(st.heap.intern_str("[object Object]")?)),
-        Native::ObjectValueOf => Ok(this),
         Native::Nothing => Ok(Value::UNDEFINED),
-        Native::ErrorToString => {
-            let text = st.describe(this);
-            Ok(Value::string(st.heap.new_string(&text)?))
-        }
     }
 }
 
@@ -234,50 +125,6 @@ fn array_iterator_next(st: &mut State, w: &mut Window, this: Value, dst: u8) -> 
     let result = st.iter_result(value, false)?;
     st.heap.slots_mut(record)[1] = Value::int(i + 1);
     Ok(result)
-}
-
-fn own_keys(st: &mut State, obj: ObjId) -> Res {
-    let mut keys = Vec::new();
-    if !st.heap.own_keys(obj, &mut keys) {
-        return Err(st.type_error("keys of this object are not supported yet"));
-    }
-    st.burn(keys.len() as u64)?;
-    let list = st.heap.new_array(st.realm.array_shape, &[])?;
-    for key in keys {
-        let enumerable = match st.heap.get_own(obj, key) {
-            Own::Data { attrs, .. } | Own::Accessor { attrs, .. } => attrs.has(Attrs::ENUMERABLE),
-            Own::Absent | Own::Exotic => false,
-        };
-        if enumerable && key.as_symbol().is_none() {
-            let name = st.heap.key_to_value(key)?;
-            array_push(st, Value::array(list), name)?;
-        }
-    }
-    Ok(Value::array(list))
-}
-
-fn define_property(st: &mut State, target: Value, key: Value, desc: Value) -> Res {
-    let (Some(obj), Some(desc)) = (target.as_object(), desc.as_object()) else {
-        return Err(st.type_error("Object.defineProperty called on non-object"));
-    };
-    let key = st.property_key(key)?;
-    let field = |st: &State, name| match st.heap.get(desc, Key::atom(name)) {
-        crate::heap::Found::Data(v) => Some(v),
-        _ => None,
-    };
-    let flag = |st: &State, name| field(st, name).map(|v| st.heap.truthy(v));
-    let described = Descriptor {
-        value: field(st, atoms::VALUE),
-        get: field(st, atoms::GET),
-        set: field(st, atoms::SET),
-        writable: flag(st, atoms::WRITABLE),
-        enumerable: flag(st, atoms::ENUMERABLE),
-        configurable: flag(st, atoms::CONFIGURABLE),
-    };
-    match st.heap.define_own(obj, key, &described)? {
-        crate::heap::Defined::Yes => Ok(target),
-        _ => Err(st.type_error("Cannot redefine property")),
-    }
 }
 
 /// `%Name(…)`.

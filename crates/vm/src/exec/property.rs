@@ -98,12 +98,28 @@ pub(crate) fn get(st: &mut State, w: &mut Window, d: u8, receiver: Value, key: K
             return Err(st.type_error(&format!("Cannot read properties of {what} (reading '{name}')")));
         }
     };
-    match st.heap.get(start, key) {
+    get_from(st, w, d, start, key, receiver)
+}
+
+/// `[[Get]]` of an object for a receiver that need not be the object.
+pub(crate) fn get_from(
+    st: &mut State,
+    w: &mut Window,
+    d: u8,
+    start: ObjId,
+    key: Key,
+    receiver: Value,
+) -> Res {
+    match st.look_up(start, key)? {
         Found::Absent => Ok(Value::UNDEFINED),
         Found::Data(value) => Ok(value),
         Found::Getter(getter) if getter.is_undefined() => Ok(Value::UNDEFINED),
         Found::Getter(getter) => st.call_above(w, getter, receiver, &[], d, FrameFlags::NONE),
-        Found::Exotic(_) => Err(st.type_error("exotic objects are not supported here yet")),
+        Found::Exotic(proxy) => {
+            let key = st.heap.key_to_value(key)?;
+            let args = [Value::object(proxy), key, receiver];
+            Err(st.enter_helper(w, Helper::ProxyGet, &args, d, FrameFlags::NONE))
+        }
     }
 }
 
@@ -177,64 +193,180 @@ pub(crate) fn set(
         let what = if receiver.is_null() { "null" } else { "undefined" };
         return Err(st.type_error(&format!("Cannot set properties of {what} (setting '{name}')")));
     }
-    let mut at = receiver.as_object().or_else(|| st.prototype_of_primitive(receiver));
+    let start = receiver.as_object().or_else(|| st.prototype_of_primitive(receiver));
+    set_from(st, w, start, key, value, receiver)
+}
+
+/// `[[Set]]` of an object for a receiver that need not be the object; a refusal throws.
+pub(crate) fn set_from(
+    st: &mut State,
+    w: &mut Window,
+    start: Option<ObjId>,
+    key: Key,
+    value: Value,
+    receiver: Value,
+) -> Result<(), Exit> {
+    let (helper, about) = match place(st, start, key, value, receiver)? {
+        Placed::Done => return Ok(()),
+        Placed::Refused(refusal) => return Err(refused(st, refusal, key)),
+        Placed::InvalidLength => return Err(st.throw(ErrorKind::Range, "Invalid array length")),
+        Placed::Setter(setter) => {
+            return st.call_above(w, setter, receiver, &[value], 0, FrameFlags::DISCARD).map(|_| ());
+        }
+        Placed::Proxy(proxy) => (Helper::ProxyAssign, Value::object(proxy)),
+        Placed::Element(view) => (Helper::SetViewElement, Value::object(view)),
+        Placed::Receiver => (Helper::AssignOnReceiver, Value::UNDEFINED),
+    };
+    let key = st.heap.key_to_value(key)?;
+    Err(st.enter_helper(w, helper, &[about, key, value, receiver], 0, FrameFlags::DISCARD))
+}
+
+/// What became of an assignment without guest code.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Placed {
+    /// The value is stored.
+    Done,
+    /// It cannot be.
+    Refused(Refusal),
+    /// An array length that is none.
+    InvalidLength,
+    /// This setter must be called with the receiver.
+    Setter(Value),
+    /// This proxy of the chain decides.
+    Proxy(ObjId),
+    /// An element of this typed array, from a value that must be converted first.
+    Element(ObjId),
+    /// The receiver must be asked: it is a proxy, or has a length to be converted.
+    Receiver,
+}
+
+/// Why an assignment is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    ReadOnly,
+    NoSetter,
+    NotExtensible,
+    Primitive,
+}
+
+/// OrdinarySet, as far as it goes without guest code.
+pub(crate) fn place(
+    st: &mut State,
+    start: Option<ObjId>,
+    key: Key,
+    value: Value,
+    receiver: Value,
+) -> Result<Placed, Exit> {
+    let target = receiver.as_object();
+    let mut hops = 0;
+    let mut at = start;
     while let Some(obj) = at {
-        match st.heap.get_own(obj, key) {
+        let own = match st.heap.get_own(obj, key) {
+            Own::Exotic => match place_exotic(st, obj, key, value, target)? {
+                Ok(own) => own,
+                Err(placed) => return Ok(placed),
+            },
+            own => own,
+        };
+        match own {
             Own::Data { attrs, slot, .. } => {
                 if !attrs.has(Attrs::WRITABLE) {
-                    let name = st.key_text(key);
-                    return Err(
-                        st.type_error(&format!("Cannot assign to read only property '{name}' of object"))
-                    );
+                    return Ok(Placed::Refused(Refusal::ReadOnly));
                 }
-                if Some(obj) == receiver.as_object() {
+                if Some(obj) == target {
                     if slot != NO_SLOT {
                         st.heap.set_slot(obj, slot, value);
-                        return Ok(());
+                        return Ok(Placed::Done);
                     }
-                    return define_value(st, obj, key, Descriptor::value(value));
+                    return place_defined(st, obj, key, Descriptor::value(value));
                 }
                 break;
             }
-            Own::Accessor { set, .. } => {
-                if set.is_undefined() {
-                    let name = st.key_text(key);
-                    return Err(st.type_error(&format!(
-                        "Cannot set property {name} of object which has only a getter"
-                    )));
-                }
-                return st.call_above(w, set, receiver, &[value], 0, FrameFlags::DISCARD).map(|_| ());
+            Own::Accessor { set, .. } if set.is_undefined() => {
+                return Ok(Placed::Refused(Refusal::NoSetter));
             }
-            Own::Exotic => return Err(st.type_error("exotic objects are not supported here yet")),
-            Own::Absent => at = st.heap.prototype(obj),
+            Own::Accessor { set, .. } => return Ok(Placed::Setter(set)),
+            Own::Exotic => return Ok(Placed::Proxy(obj)),
+            Own::Absent => {
+                st.hop(&mut hops)?;
+                at = st.heap.prototype(obj);
+            }
         }
     }
-    let Some(obj) = receiver.as_object() else {
-        let name = st.key_text(key);
-        return Err(st.type_error(&format!("Cannot create property '{name}' on a primitive value")));
+    let Some(obj) = target else { return Ok(Placed::Refused(Refusal::Primitive)) };
+    match st.own(obj, key)? {
+        Own::Absent => {
+            if let Some(array) = receiver.as_array()
+                && key.as_index() == Some(st.heap.array_length(array))
+                && st.heap.is_extensible(obj)
+                && st.heap.array_push(array, value)?
+            {
+                return Ok(Placed::Done);
+            }
+            place_defined(st, obj, key, Descriptor::data(value, Attrs::ALL))
+        }
+        Own::Data { attrs, .. } if attrs.has(Attrs::WRITABLE) => {
+            place_defined(st, obj, key, Descriptor::value(value))
+        }
+        Own::Data { .. } | Own::Accessor { .. } => Ok(Placed::Refused(Refusal::ReadOnly)),
+        Own::Exotic => Ok(Placed::Receiver),
+    }
+}
+
+/// The property of an exotic object on the way of an assignment, or what became of it there.
+fn place_exotic(
+    st: &mut State,
+    obj: ObjId,
+    key: Key,
+    value: Value,
+    target: Option<ObjId>,
+) -> Result<Result<Own, Placed>, Exit> {
+    let own = st.own_exotic(obj, key)?;
+    if st.heap.class(obj) != Class::TypedArray {
+        return Ok(Ok(own));
+    }
+    if Some(obj) != target {
+        // Elements that are not there swallow what is assigned to them.
+        return Ok(if own == Own::Absent { Err(Placed::Done) } else { Ok(own) });
+    }
+    if !st.fits_element(obj, value) {
+        return Ok(Err(Placed::Element(obj)));
+    }
+    if let Some(index) = key.as_index() {
+        st.heap.view_set(obj, index, value);
+    }
+    Ok(Err(Placed::Done))
+}
+
+fn place_defined(st: &mut State, obj: ObjId, key: Key, desc: Descriptor) -> Result<Placed, Exit> {
+    Ok(match st.define(obj, key, &desc)? {
+        Defined::Yes => Placed::Done,
+        Defined::No if desc.writable.is_none() => Placed::Refused(Refusal::ReadOnly),
+        Defined::No => Placed::Refused(Refusal::NotExtensible),
+        Defined::InvalidLength => Placed::InvalidLength,
+        Defined::Exotic => Placed::Receiver,
+    })
+}
+
+#[cold]
+fn refused(st: &mut State, refusal: Refusal, key: Key) -> Exit {
+    let name = st.key_text(key);
+    let message = match refusal {
+        Refusal::ReadOnly => format!("Cannot assign to read only property '{name}' of object"),
+        Refusal::NoSetter => format!("Cannot set property {name} of object which has only a getter"),
+        Refusal::NotExtensible => format!("Cannot add property {name}, object is not extensible"),
+        Refusal::Primitive => format!("Cannot create property '{name}' on a primitive value"),
     };
-    if st.heap.get_own(obj, key) == Own::Absent {
-        if let Some(array) = receiver.as_array()
-            && key.as_index() == Some(st.heap.array_length(array))
-            && st.heap.is_extensible(obj)
-            && st.heap.array_push(array, value)?
-        {
-            return Ok(());
-        }
-        return define_value(st, obj, key, Descriptor::data(value, Attrs::ALL));
-    }
-    define_value(st, obj, key, Descriptor::value(value))
+    st.type_error(&message)
 }
 
 fn define_value(st: &mut State, obj: ObjId, key: Key, desc: Descriptor) -> Result<(), Exit> {
-    match st.heap.define_own(obj, key, &desc)? {
-        Defined::Yes => Ok(()),
-        Defined::No => {
-            let name = st.key_text(key);
-            Err(st.type_error(&format!("Cannot add property {name}, object is not extensible")))
+    match place_defined(st, obj, key, desc)? {
+        Placed::Refused(refusal) => Err(refused(st, refusal, key)),
+        Placed::InvalidLength | Placed::Receiver => {
+            Err(st.throw(ErrorKind::Range, "Invalid array length"))
         }
-        Defined::InvalidLength => Err(st.throw(ErrorKind::Range, "Invalid array length")),
-        Defined::Exotic => Err(st.throw(ErrorKind::Range, "Invalid array length")),
+        Placed::Done | Placed::Setter(_) | Placed::Proxy(_) | Placed::Element(_) => Ok(()),
     }
 }
 
@@ -276,29 +408,54 @@ pub(crate) fn init_elem(st: &mut State, obj: ObjId, key: Value, value: Value) ->
 }
 
 #[inline(never)]
-pub(crate) fn delete(st: &mut State, receiver: Value, key: Value) -> Res {
+pub(crate) fn delete(st: &mut State, w: &mut Window, d: u8, receiver: Value, key: Value) -> Res {
     if receiver.is_nullish() {
         return Err(st.type_error("Cannot convert undefined or null to object"));
     }
+    if key.is_object() {
+        return Err(st.enter_helper(w, Helper::DeleteElem, &[receiver, key], d, FrameFlags::NONE));
+    }
     let key = st.property_key(key)?;
-    let Some(obj) = receiver.as_object() else { return Ok(Value::TRUE) };
-    match st.heap.delete_own(obj, key)? {
+    let deleted = match (receiver.as_object(), receiver.as_string()) {
+        (Some(obj), _) => st.remove(obj, key)?,
+        // The characters and the length of a string cannot be deleted, of an object around it or not.
+        (None, Some(s)) => {
+            let own = key == Key::atom(atoms::LENGTH)
+                || key.as_index().is_some_and(|index| index < st.heap.string_length(s));
+            if own { Deleted::No } else { Deleted::Yes }
+        }
+        (None, None) => Deleted::Yes,
+    };
+    match deleted {
         Deleted::Yes => Ok(Value::TRUE),
         Deleted::No => {
             let name = st.key_text(key);
             Err(st.type_error(&format!("Cannot delete property '{name}' of object")))
         }
-        Deleted::Exotic => Err(st.type_error("exotic objects are not supported here yet")),
+        Deleted::Exotic => {
+            let key = st.heap.key_to_value(key)?;
+            Err(st.enter_helper(w, Helper::ProxyDeleteStrict, &[receiver, key], d, FrameFlags::NONE))
+        }
     }
 }
 
 #[inline(never)]
-pub(crate) fn has(st: &mut State, key: Value, object: Value) -> Res {
+pub(crate) fn has(st: &mut State, w: &mut Window, d: u8, key: Value, object: Value) -> Res {
     let Some(obj) = object.as_object() else {
         return Err(st.type_error("Cannot use 'in' operator to search in a primitive value"));
     };
+    if key.is_object() {
+        return Err(st.enter_helper(w, Helper::In, &[key, object], d, FrameFlags::NONE));
+    }
     let key = st.property_key(key)?;
-    Ok(Value::bool(st.heap.get(obj, key) != Found::Absent))
+    match st.look_up(obj, key)? {
+        Found::Absent => Ok(Value::FALSE),
+        Found::Data(_) | Found::Getter(_) => Ok(Value::TRUE),
+        Found::Exotic(proxy) => {
+            let key = st.heap.key_to_value(key)?;
+            Err(st.enter_helper(w, Helper::ProxyHas, &[Value::object(proxy), key], d, FrameFlags::NONE))
+        }
+    }
 }
 
 /// A global variable through its site.

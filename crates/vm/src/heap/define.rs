@@ -141,6 +141,17 @@ impl Heap {
         Ok(defined)
     }
 
+    /// The same over a current property that the caller knows better than the heap does.
+    pub(crate) fn define_over(
+        &mut self,
+        obj: ObjId,
+        key: Key,
+        desc: &Descriptor,
+        current: Own,
+    ) -> Result<Defined, AllocError> {
+        self.validate_and_apply(obj, key, desc, current)
+    }
+
     fn validate_and_apply(
         &mut self,
         obj: ObjId,

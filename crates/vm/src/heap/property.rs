@@ -8,6 +8,7 @@ use super::object::{INLINE_SLOTS, Slot};
 use super::shape::{Extensible, Step};
 use super::table::{Attrs, Property};
 use super::{AccessorId, AllocError, Class, Flags, Heap, Key, KeyKind, ObjId, Str, atoms};
+use crate::text::number::{print, read};
 use crate::value::{Internal, Value};
 
 /// The slot of a property that has none: array elements, `length` of arrays and strings, characters of String objects.
@@ -157,12 +158,13 @@ impl Heap {
     }
 
     /// Appends the own keys in the order of the specification: indices ascending, strings and then symbols in order of
-    /// creation. Private names are not listed. `false` means that the object decides for itself.
+    /// creation. Private names and the elements of typed arrays are not listed. `false` means that the object decides
+    /// for itself.
     #[must_use]
     pub fn own_keys(&self, obj: ObjId, keys: &mut Vec<Key>) -> bool {
         let record = &self.objects[obj];
         match record.class {
-            Class::Proxy | Class::TypedArray | Class::ModuleNamespace => return false,
+            Class::Proxy | Class::ModuleNamespace => return false,
             _ => {}
         }
         let from = keys.len();
@@ -401,7 +403,7 @@ impl Heap {
             }
             Class::TypedArray => match key.kind() {
                 KeyKind::Index(_) => Own::Exotic,
-                KeyKind::Atom(id) if may_be_numeric(self.str(id)) => Own::Exotic,
+                KeyKind::Atom(id) if is_canonical_numeric(self.str(id)) => Own::Exotic,
                 KeyKind::Atom(_) | KeyKind::Symbol(_) => Own::Absent,
             },
             _ => Own::Absent,
@@ -418,8 +420,21 @@ impl Heap {
     }
 }
 
-/// Could the name be a canonical numeric string ("-0", "1.5", "Infinity", "NaN")? The caller decides exactly.
-fn may_be_numeric(text: Str<'_>) -> bool {
+/// No number is written longer than this.
+const LONGEST_NUMBER: usize = 32;
+
+/// Is the name what some number is written as ("-0", "1.5", "Infinity", "NaN")?
+fn is_canonical_numeric(text: Str<'_>) -> bool {
     let first = text.get(0).and_then(|unit| u8::try_from(unit).ok());
-    first.is_some_and(|b| b.is_ascii_digit() || matches!(b, b'-' | b'I' | b'N'))
+    if !first.is_some_and(|b| b.is_ascii_digit() || matches!(b, b'-' | b'I' | b'N'))
+        || text.len() > LONGEST_NUMBER
+    {
+        return false;
+    }
+    let text = text.to_string_lossy();
+    if text == "-0" {
+        return true;
+    }
+    let number = read::string_to_number(crate::text::Str::Latin1(text.as_bytes()));
+    print::decimal(number, &mut print::Buffer::new()) == text
 }
