@@ -26,5 +26,6 @@ pub mod exec;
 pub mod heap;
 pub mod parse;
 pub mod regex;
+pub mod snapshot;
 pub mod text;
 pub mod value;

@@ -158,6 +158,11 @@ pub(crate) fn native(number: u32) -> Option<NativeFn> {
     Some(row.1)
 }
 
+/// The names of all natives, in the order of their numbers.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TABLES.iter().flat_map(|table| table.iter().map(|(name, _)| *name).chain(["|"]))
+}
+
 /// What `%Name(…)` in the prelude stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Percent {

@@ -6,8 +6,10 @@
 
 mod disassemble;
 mod op;
+mod operands;
 mod program;
 
 pub use disassemble::disassemble;
+pub(crate) use operands::{LAYOUT, Operands};
 pub use op::{Declare, ErrorKind, K, Member, Op, R, S, T};
 pub use program::{Base, Capture, Constant, Function, FunctionKind, Handler, Program, Template, WINDOW};

@@ -39,6 +39,8 @@ pub struct Program {
     pub sites: Vec<u32>,
     /// Tagged template objects.
     pub templates: Vec<Template>,
+    /// The text it was compiled from, for positions and `toString`.
+    pub source: std::sync::Arc<str>,
 }
 
 /// A constant as the compiler knows it; the machine makes heap values of them when the program is loaded.

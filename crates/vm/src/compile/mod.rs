@@ -23,6 +23,7 @@ mod variable;
 use crate::ast::{Atom, FunctionId, Program as Tree, Span, Text};
 use crate::code::{Base, Constant, Function, Op, Program, Template, WINDOW};
 use control::Control;
+pub(crate) use emit::MAX_REGISTERS;
 use emit::{Emitter, Overflow};
 use rustc_hash::FxHashMap;
 use variable::Place;
@@ -154,6 +155,7 @@ impl<'t> Compiler<'t> {
             constants: self.constants,
             sites: self.sites,
             templates: self.templates,
+            source: std::sync::Arc::from(""),
         }
     }
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 /// All loaded code.
 #[derive(Clone, Debug)]
 pub(crate) struct Code {
-    programs: Vec<Arc<Program>>,
-    sources: Vec<Arc<str>>,
+    pub(crate) programs: Vec<Arc<Program>>,
     /// For each function: its program and its place there.
     functions: Vec<(u32, u32)>,
     /// For each function: what entering it needs, in one place.
@@ -26,10 +25,10 @@ pub(crate) struct Entry {
 
 impl Code {
     pub(crate) fn new() -> Code {
-        Code { programs: Vec::new(), sources: Vec::new(), functions: Vec::new(), entries: Vec::new() }
+        Code { programs: Vec::new(), functions: Vec::new(), entries: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, program: Arc<Program>, source: &str) {
+    pub(crate) fn add(&mut self, program: Arc<Program>) {
         let number = self.programs.len() as u32;
         self.functions.extend((0..program.functions.len() as u32).map(|i| (number, i)));
         self.entries.extend(program.functions.iter().map(|f| Entry {
@@ -40,7 +39,6 @@ impl Code {
             keeps_arguments: f.keeps_arguments,
         }));
         self.programs.push(program);
-        self.sources.push(Arc::from(source));
     }
 
     /// What the next program must be compiled on.
@@ -61,6 +59,11 @@ impl Code {
         &self.programs[program as usize].functions[place as usize]
     }
 
+    /// How many functions there are.
+    pub(crate) fn len(&self) -> u32 {
+        self.functions.len() as u32
+    }
+
     #[inline]
     pub(crate) fn entry(&self, index: u32) -> Entry {
         self.entries[index as usize]
@@ -78,10 +81,17 @@ impl Code {
         }
     }
 
+    /// The text of a function.
+    pub(crate) fn source_of(&self, function: u32) -> &str {
+        let (program, _) = self.functions[function as usize];
+        let (from, to) = self.function(function).span;
+        self.programs[program as usize].source.get(from as usize..to as usize).unwrap_or("")
+    }
+
     /// The line and column (in UTF-16 units) of a source offset, both from 1.
     pub(crate) fn line_column(&self, function: u32, offset: u32) -> (u32, u32) {
         let (program, _) = self.functions[function as usize];
-        let source = &self.sources[program as usize];
+        let source = &self.programs[program as usize].source;
         let before = source.get(..offset as usize).unwrap_or(source);
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         let line = before.bytes().filter(|&b| b == b'\n').count() as u32 + 1;

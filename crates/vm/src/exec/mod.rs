@@ -42,6 +42,7 @@ mod exotic;
 mod frame;
 mod global;
 mod helper;
+mod image;
 mod iterate;
 mod native;
 pub(crate) mod object;
@@ -55,27 +56,25 @@ mod trace;
 
 pub(crate) use arith::text;
 pub(crate) use call::Calling;
-pub(crate) use frame::FrameFlags;
+pub(crate) use frame::{Frame, FrameFlags};
 pub use helper::Helper;
+pub(crate) use image::{Image, REGISTERS, image};
 pub(crate) use iterate::is_plain_array as iterates_plainly;
 pub(crate) use native::TABLE_NATIVE;
 pub(crate) use promise::Resolution;
 pub(crate) use realm::Proto;
 pub use state::{HostCall, Limit, Limits};
-pub(crate) use suspend::{Resume, Settled};
+pub(crate) use suspend::{RECORD_FIELDS, Resume, Settled, saved_frame};
 
 use crate::ast::Text;
-use crate::builtins;
-use crate::code::{Constant, Program};
+use crate::code::{Base, Constant, Program};
 use crate::compile::{CompileError, Source, compile};
 use crate::heap::{AllocError, Attrs, Flags, Heap, Key, Marker, OverLimit, Pace, Point, atoms};
 use crate::parse::{Diagnostic, FreeNames, NestingLimit, Options, Permission, RegexProblem, TopLevel, parse};
 use crate::regex;
 use crate::value::Value;
 use code_table::Code;
-use realm::Realm;
 use state::{Exit, Site, State};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The registers that a frame can name.
@@ -84,12 +83,10 @@ pub(crate) type Window = [Value; 256];
 /// The machine.
 #[derive(Debug)]
 pub struct Vm {
-    state: State,
-    regs: Vec<Value>,
-    /// What the script's own frame answered.
-    root: Option<Value>,
-    /// The limit that the script's first frame hit already.
-    refused: Option<Limit>,
+    pub(crate) state: State,
+    pub(crate) regs: Vec<Value>,
+    /// The limit that the run hit already.
+    pub(crate) refused: Option<Limit>,
 }
 
 /// How far a run got.
@@ -127,6 +124,9 @@ pub enum LoadError {
     /// The heap cannot even hold its constants.
     #[error(transparent)]
     Heap(#[from] OverLimit),
+    /// The program was compiled to be loaded after other scripts than this machine has.
+    #[error("the program was compiled to be loaded after other scripts")]
+    Base,
     /// A literal is longer than any string may be.
     #[error("a literal is too long")]
     TooLong,
@@ -162,49 +162,7 @@ impl Vm {
 
     /// The same with a say in how eagerly garbage is collected: tests look for forgotten roots.
     pub fn with_pace(limits: Limits, capabilities: &[&str], pace: Pace) -> Result<Vm, LoadError> {
-        // The engine's own objects are made before any collection is due.
-        let boot = Limits { instructions: u64::MAX, call_depth: 64, ..limits };
-        let mut heap = Heap::new(limits.heap, pace, 0x5EED);
-        let realm = loop {
-            match Realm::new(&mut heap) {
-                Ok(realm) => break realm,
-                Err(AllocError::Collect) => heap.collect(BOOT, |_| {}).map(|_| ())?,
-                Err(AllocError::TooLong) => return Err(LoadError::TooLong),
-            }
-        };
-        let state = State {
-            heap,
-            frames: Vec::new(),
-            pc: 0,
-            fuel: u64::MAX,
-            limits: boot,
-            code: Arc::new(Code::new()),
-            constants: Vec::new(),
-            sites: Vec::new(),
-            templates: Vec::new(),
-            realm,
-            helpers: vec![Value::UNDEFINED; builtins::HELPERS],
-            jobs: VecDeque::new(),
-            waiting: VecDeque::new(),
-            pending: None,
-            pending_calling: Calling { dst: 0, flags: FrameFlags::NONE, new_target: Value::UNDEFINED },
-            above: 0,
-            job_promise: Value::UNDEFINED,
-            random: 0x9E37_79B9_7F4A_7C15,
-            now: 0.0,
-            regexps: builtins::RegExps::default(),
-            printed: Vec::new(),
-        };
-        let mut vm = Vm { state, regs: vec![Value::UNDEFINED; 1024], root: None, refused: None };
-        vm.repeat(|vm| vm.state.populate())?;
-        for &(file, source) in builtins::SOURCES {
-            vm.load_from(source, &OURS, Source::Prelude)?;
-            match vm.run() {
-                Step::Completed(_) => {}
-                Step::Threw(error) => return Err(LoadError::Prelude { file, reason: vm.text(error) }),
-                step => return Err(LoadError::Prelude { file, reason: format!("{step:?}") }),
-            }
-        }
+        let mut vm = image()?.fork(limits, pace);
         for name in capabilities {
             vm.repeat(|vm| {
                 let f = vm.state.new_capability(name)?;
@@ -212,9 +170,21 @@ impl Vm {
                 vm.state.set_hidden(global, name, f)
             })?;
         }
-        vm.state.limits = limits;
-        vm.state.fuel = limits.instructions;
         Ok(vm)
+    }
+
+    /// Loads a script that was compiled before; many machines can share one. [`Vm::run`] then runs it.
+    pub fn load_program(&mut self, program: &Arc<Program>) -> Result<(), LoadError> {
+        if program.base != self.state.code.base() {
+            return Err(LoadError::Base);
+        }
+        self.repeat(|vm| vm.enter(program))?;
+        let mut code = Code::clone(&self.state.code);
+        code.add(Arc::clone(program));
+        self.state.code = Arc::new(code);
+        self.state.root = None;
+        self.refused = self.start();
+        Ok(())
     }
 
     /// Parses, compiles and enters a guest's script; [`Vm::run`] then runs it.
@@ -231,16 +201,8 @@ impl Vm {
     }
 
     fn load_from(&mut self, source: &str, options: &Options, kind: Source) -> Result<(), LoadError> {
-        let tree = parse(source, options).map_err(LoadError::Parse)?;
-        let program = compile(&tree, self.state.code.base(), kind)?;
-        let program = Arc::new(program);
-        self.repeat(|vm| vm.enter(&program))?;
-        let mut code = Code::clone(&self.state.code);
-        code.add(Arc::clone(&program), source);
-        self.state.code = Arc::new(code);
-        self.root = None;
-        self.refused = self.start();
-        Ok(())
+        let program = compile_on(self.state.code.base(), source, options, kind)?;
+        self.load_program(&Arc::new(program))
     }
 
     /// Does something that may have to be done again after a collection.
@@ -333,7 +295,7 @@ impl Vm {
             }
             match run::run(&mut self.state, &mut self.regs, &code) {
                 Exit::Done(value) => {
-                    self.root.get_or_insert(value);
+                    self.state.root.get_or_insert(value);
                 }
                 exit => return self.stop(exit),
             }
@@ -455,7 +417,7 @@ impl Vm {
             self.state.pending = Some(call.clone());
             return Step::Suspended(call);
         }
-        let value = self.root.unwrap_or(Value::UNDEFINED);
+        let value = self.state.root.unwrap_or(Value::UNDEFINED);
         if !self.state.is_promise(value) {
             return Step::Completed(value);
         }
@@ -467,13 +429,28 @@ impl Vm {
     }
 }
 
+impl Program {
+    /// Parses and compiles a guest's script, to be loaded as the first of a machine.
+    pub fn compile(source: &str) -> Result<Program, LoadError> {
+        compile_on(image()?.state.code.base(), source, &GUEST, Source::Guest)
+    }
+}
+
+fn compile_on(base: Base, source: &str, options: &Options, kind: Source) -> Result<Program, LoadError> {
+    let tree = parse(source, options).map_err(LoadError::Parse)?;
+    let mut program = compile(&tree, base, kind)?;
+    program.source = Arc::from(source);
+    Ok(program)
+}
+
 impl State {
     /// Collects garbage: everything the machine holds is a root.
     pub(crate) fn collect(&mut self, regs: &[Value], point: Point) -> Result<(), OverLimit> {
         let State {
             heap, frames, constants, sites, templates, realm, helpers, jobs, waiting, pending, ..
         } = self;
-        let (job_promise, printed) = (self.job_promise, &self.printed);
+        let (job_promise, root, printed) = (self.job_promise, self.root, &self.printed);
+        let receiver = self.pending_calling.new_target;
         let collected = heap.collect(point, |m: &mut Marker| {
             m.values(regs);
             m.values(constants);
@@ -481,6 +458,8 @@ impl State {
             m.values(helpers);
             m.values(printed);
             m.value(job_promise);
+            m.value(receiver);
+            m.value(root.unwrap_or(Value::UNDEFINED));
             realm.mark(m);
             for frame in frames.iter() {
                 m.value(frame.callee);

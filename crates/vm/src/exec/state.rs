@@ -140,6 +140,8 @@ pub(crate) struct State {
     pub(crate) pending_calling: Calling,
     /// The first register above the top frame's own: where calls made by instructions are laid out.
     pub(crate) above: u8,
+    /// What the script's own frame answered.
+    pub(crate) root: Option<Value>,
     /// What the running microtask settles.
     pub(crate) job_promise: Value,
     /// Where `Math.random` stands; never zero.

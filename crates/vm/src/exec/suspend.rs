@@ -32,6 +32,8 @@ const MODE: usize = 9;
 const QUEUE: usize = 10;
 const LAST: usize = 11;
 const REGISTERS: usize = 12;
+/// The fields of a suspended frame before its registers.
+pub(crate) const RECORD_FIELDS: usize = REGISTERS;
 
 /// The parts of a request.
 mod request {
@@ -68,6 +70,25 @@ fn as_raw(v: Value) -> u32 {
     match v.as_internal() {
         Some(Internal::Raw(n)) => n,
         _ => 0,
+    }
+}
+
+/// Where a suspended frame stands.
+pub(crate) struct SavedFrame {
+    pub(crate) func: u32,
+    pub(crate) pc: u32,
+    pub(crate) closure: ClosureId,
+    pub(crate) callee: Value,
+}
+
+/// Reads the fields of a suspended frame, for checking.
+pub(crate) fn saved_frame(fields: &[Value]) -> SavedFrame {
+    let field = |n: usize| fields.get(n).copied().unwrap_or(Value::UNDEFINED);
+    SavedFrame {
+        func: as_raw(field(FUNC)),
+        pc: as_raw(field(PC)),
+        closure: ClosureId::from_raw(as_raw(field(CLOSURE))),
+        callee: field(CALLEE),
     }
 }
 

@@ -86,6 +86,8 @@ pub(crate) struct Account {
     last_point: Option<Point>,
     /// Charged for things that no arena holds.
     outside: usize,
+    /// What the image holds: counted, but not against the limits.
+    floor: Level,
     /// In torture: how many allocations may still pass.
     grace: u32,
     granted: u32,
@@ -112,6 +114,7 @@ impl Account {
             request: 0,
             last_point: None,
             outside: 0,
+            floor: Level::default(),
             grace: 0,
             granted: 0,
         };
@@ -129,9 +132,28 @@ impl Account {
         account
     }
 
-    /// The account of a copy of the heap, with what the copy was found to hold.
-    pub(crate) fn fork(&self, limits: Limits, pace: Pace, usage: (usize, usize)) -> Account {
-        Account { outside: self.outside, ..Account::with_usage(limits, pace, usage) }
+    /// The account of a fork: what it starts with is counted, but not against its limits.
+    pub(crate) fn fork(&self, limits: Limits, pace: Pace, (bytes, records): (usize, usize)) -> Account {
+        let floor = Level { bytes, records };
+        Account { outside: self.outside, floor, ..Account::new(limits, pace) }
+    }
+
+    /// Starts over with so much charged, as after a collection.
+    pub(crate) fn restart(&mut self, (bytes, records): (usize, usize)) {
+        self.bytes = bytes;
+        self.records = records;
+        self.after = Level { bytes, records };
+        self.demand = Level::default();
+        self.request = 0;
+        self.last_point = None;
+        self.grace = 0;
+        self.granted = 0;
+        self.set_thresholds(Level::default());
+    }
+
+    /// Bytes and records in all, without those of the image.
+    pub(crate) fn above_floor(&self, (bytes, records): (usize, usize)) -> (usize, usize) {
+        (bytes.saturating_sub(self.floor.bytes), records.saturating_sub(self.floor.records))
     }
 
     /// Charges for one new record.
@@ -200,6 +222,10 @@ impl Account {
         self.shrink(bytes);
     }
 
+    pub(crate) fn set_outside(&mut self, bytes: usize) {
+        self.outside = bytes;
+    }
+
     pub(crate) fn outside(&self) -> usize {
         self.outside
     }
@@ -212,8 +238,8 @@ impl Account {
         footprint: usize,
         point: Point,
     ) -> Result<(), OverLimit> {
-        let bytes = bytes.saturating_add(self.outside);
-        if footprint > self.limits.bytes.saturating_mul(FOOTPRINT) {
+        let (bytes, records) = self.above_floor((bytes.saturating_add(self.outside), records));
+        if footprint.saturating_sub(self.floor.bytes) > self.limits.bytes.saturating_mul(FOOTPRINT) {
             return Err(OverLimit::Bytes { limit: self.limits.bytes });
         }
         let again = self.last_point == Some(point);
@@ -263,6 +289,16 @@ impl Account {
     /// Records charged now.
     pub(crate) fn records(&self) -> usize {
         self.records
+    }
+
+    /// The most bytes that may be charged.
+    pub(crate) fn most_bytes(&self) -> usize {
+        self.limits.bytes
+    }
+
+    /// The most records that may be charged.
+    pub(crate) fn most_records(&self) -> usize {
+        self.limits.records
     }
 
     pub(crate) fn limits(&self) -> Limits {

@@ -38,8 +38,8 @@ const KEEP: usize = 8 << 20;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Arena<I, T> {
-    items: Vec<T>,
-    free: Vec<u32>,
+    pub(super) items: Vec<T>,
+    pub(super) free: Vec<u32>,
     id: PhantomData<I>,
 }
 
@@ -62,6 +62,17 @@ impl<I: Id, T: Record> Arena<I, T> {
         }
     }
 
+    /// Lists the free entries anew, in the order in which a sweep leaves them.
+    pub(super) fn free_vacant(&mut self, base: u32) {
+        let added = self.items.iter().enumerate().skip(base as usize).rev();
+        self.free = added.filter(|(_, record)| record.is_vacant()).map(|(i, _)| i as u32).collect();
+    }
+
+    /// Gives up the free entries: in a fork they belong to the image.
+    pub(super) fn forget_free(&mut self) {
+        self.free = Vec::new();
+    }
+
     /// How many entries there are, free ones included: the size of a mark bitmap.
     pub(crate) fn span(&self) -> usize {
         self.items.len()
@@ -81,16 +92,25 @@ impl<I: Id, T: Record> Arena<I, T> {
             .map(|(i, r)| (I::from_index(i as u32), r))
     }
 
-    /// Frees what is not marked, shows each doomed record to `dying`, and reports what survived.
-    pub(crate) fn sweep(&mut self, marks: &Marks, mut dying: impl FnMut(&T)) -> Survivors {
+    /// Frees what is not marked, shows each doomed record to `dying`, and reports what survived. The first `base`
+    /// entries stay as they are.
+    pub(crate) fn sweep(&mut self, base: u32, marks: &Marks, mut dying: impl FnMut(&T)) -> Survivors {
         self.free.clear();
         let mut survivors = Survivors::default();
+        let base = base as usize;
+        for record in self.items.iter().take(base).filter(|record| !record.is_vacant()) {
+            survivors.records += 1;
+            survivors.bytes += record.bytes();
+        }
         // The free entries after the last live one are given back instead of listed.
-        let mut end = 0;
+        let mut end = base.min(self.items.len());
         // From the top down, so that the free list hands out low ids first and the arena stays dense.
-        for (word, chunk) in self.items.chunks_mut(64).enumerate().rev() {
+        for (word, chunk) in self.items.chunks_mut(64).enumerate().skip(base / 64).rev() {
             let bits = marks.word(word);
             for (bit, record) in chunk.iter_mut().enumerate().rev() {
+                if word * 64 + bit < base {
+                    break;
+                }
                 if bits >> bit & 1 == 1 {
                     end = end.max(word * 64 + bit + 1);
                     survivors.records += 1;
@@ -101,7 +121,7 @@ impl<I: Id, T: Record> Arena<I, T> {
                     dying(record);
                     record.vacate();
                 }
-                if end > 0 {
+                if end > base {
                     self.free.push((word * 64 + bit) as u32);
                 }
             }
@@ -154,9 +174,27 @@ impl Marks {
         self.0.resize(span.div_ceil(64), 0);
     }
 
+    /// Sets the first bits.
+    pub(crate) fn fill(&mut self, count: u32) {
+        let count = count as usize;
+        for word in self.0.iter_mut().take(count / 64) {
+            *word = u64::MAX;
+        }
+        if let Some(word) = self.0.get_mut(count / 64) {
+            *word |= (1 << (count % 64)) - 1;
+        }
+    }
+
     #[inline]
     pub(crate) fn get(&self, index: usize) -> bool {
         self.0.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    /// Clears the bit.
+    pub(crate) fn clear(&mut self, index: usize) {
+        if let Some(word) = self.0.get_mut(index / 64) {
+            *word &= !(1 << (index % 64));
+        }
     }
 
     /// Sixty-four marks at once.

@@ -10,13 +10,13 @@ use crate::value::Value;
 
 const EMPTY: u32 = u32::MAX;
 /// What an entry of the `Symbol.for` registry costs.
-const REGISTRY_ENTRY: usize = 24;
+pub(super) const REGISTRY_ENTRY: usize = 24;
 
 /// The interner's table: open addressing over string ids, at most half full.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interner {
-    table: Vec<u32>,
-    used: usize,
+    pub(super) table: Vec<u32>,
+    pub(super) used: usize,
 }
 
 impl Interner {
@@ -241,7 +241,7 @@ impl Heap {
         self.strings.insert(StringRecord { repr: Repr::of_latin1(text), hash, role: Role::Atom })
     }
 
-    fn find_atom(&self, hash: u32, text: Str<'_>) -> Option<StrId> {
+    pub(super) fn find_atom(&self, hash: u32, text: Str<'_>) -> Option<StrId> {
         let table = &self.interner.table;
         let mask = table.len().wrapping_sub(1);
         let mut at = hash as usize & mask;
@@ -278,9 +278,14 @@ impl Heap {
 
     /// Rebuilds the table from the atoms that exist, at the given size.
     pub(crate) fn rebuild_interner(&mut self, size: usize) {
+        self.rebuild_interner_of(size, usize::MAX);
+    }
+
+    /// Rebuilds the table from the atoms among the first so many strings.
+    pub(super) fn rebuild_interner_of(&mut self, size: usize, strings: usize) {
         let mut table = vec![EMPTY; size];
         let mut used = 0;
-        for (id, record) in self.strings.iter() {
+        for (id, record) in self.strings.iter().take_while(|(id, _)| (id.raw() as usize) < strings) {
             if record.role != Role::Plain {
                 insert(&mut table, record.hash, id.raw());
                 used += 1;
@@ -297,7 +302,7 @@ impl Heap {
     }
 }
 
-fn insert(table: &mut [u32], hash: u32, raw: u32) {
+pub(super) fn insert(table: &mut [u32], hash: u32, raw: u32) {
     let mask = table.len().wrapping_sub(1);
     let mut at = hash as usize & mask;
     // The table is at most half full, so an empty slot comes.

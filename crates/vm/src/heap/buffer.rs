@@ -8,14 +8,14 @@ pub const MAX_BUFFER: usize = i32::MAX as usize;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
-    bytes: Vec<u8>,
-    max: Option<u32>,
-    detached: Detached,
-    vacancy: Vacancy,
+    pub(super) bytes: Vec<u8>,
+    pub(super) max: Option<u32>,
+    pub(super) detached: Detached,
+    pub(super) vacancy: Vacancy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Detached {
+pub(super) enum Detached {
     No,
     Yes,
 }

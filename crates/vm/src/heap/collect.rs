@@ -183,6 +183,11 @@ impl Heap {
     /// Recounts what is charged, record by record: (bytes, records). Equal to [`Heap::bytes`] and [`Heap::records`]
     /// at all times; tests hold it to that.
     pub fn audit(&self) -> (usize, usize) {
+        self.account.above_floor(self.usage())
+    }
+
+    /// Bytes and records of everything, the image's included.
+    pub(crate) fn usage(&self) -> (usize, usize) {
         let mut total = Survivors { records: 0, bytes: self.interner.bytes() + self.account.outside() };
         macro_rules! count {
             ($($arena:ident)*) => {$(
@@ -216,6 +221,7 @@ impl Heap {
         reset!(strings symbols bigints objects cells shapes tables accessors elements fields closures maps weaks buffers
             views);
         marker.stack.clear();
+        self.mark_base(marker);
         for index in 0..257 + atoms::TEXTS.len() {
             marker.strings.set(index);
         }
@@ -224,6 +230,33 @@ impl Heap {
         }
         for &symbol in self.registry.values() {
             marker.symbol(symbol);
+        }
+    }
+
+    /// What came with the image stays: its ids must keep their meaning for snapshots.
+    fn mark_base(&self, marker: &mut Marker) {
+        let base = &self.base;
+        // These do not change, and refer to nothing but each other.
+        marker.strings.fill(base.strings);
+        marker.symbols.fill(base.symbols);
+        marker.bigints.fill(base.bigints);
+        marker.shapes.fill(base.shapes);
+        marker.tables.fill(base.tables);
+        for id in (0..base.shapes).map(ShapeId::from_raw) {
+            if self.is_dictionary(id) {
+                marker.stack.push(Work::Shape(id));
+                if let Some(table) = self.shapes[id].table {
+                    marker.tables.clear(table.index());
+                }
+            }
+        }
+        (0..base.objects).for_each(|id| marker.object(ObjId::from_raw(id)));
+        (0..base.cells).for_each(|id| marker.cell(CellId::from_raw(id)));
+        (0..base.fields).for_each(|id| marker.slots(SlotsId::from_raw(id)));
+        for id in (0..base.accessors).map(AccessorId::from_raw) {
+            if marker.accessors.set(id.index()) {
+                marker.stack.push(Work::Accessor(id));
+            }
         }
     }
 
@@ -363,33 +396,33 @@ impl Heap {
         self.prune_edges(|id| marker.shapes.get(id.index()));
         let mut total = Survivors::default();
         let slab = &mut self.slab;
-        total += self.objects.sweep(&marker.objects, |record| {
+        total += self.objects.sweep(self.base.objects, &marker.objects, |record| {
             if let Some(span) = record.span() {
                 slab.release(span);
             }
         });
-        total += self.closures.sweep(&marker.closures, |record| {
+        total += self.closures.sweep(self.base.closures, &marker.closures, |record| {
             if let Some(span) = record.span() {
                 slab.release(span);
             }
         });
         let mut shapes_freed = 0;
-        total += self.shapes.sweep(&marker.shapes, |_| shapes_freed += 1);
-        total += self.tables.sweep(&marker.tables, |_| ());
+        total += self.shapes.sweep(self.base.shapes, &marker.shapes, |_| shapes_freed += 1);
+        total += self.tables.sweep(self.base.tables, &marker.tables, |_| ());
         let mut dead_atoms = 0;
-        total += self.strings.sweep(&marker.strings, |record| {
+        total += self.strings.sweep(self.base.strings, &marker.strings, |record| {
             dead_atoms += usize::from(record.role != super::string::Role::Plain);
         });
-        total += self.symbols.sweep(&marker.symbols, |_| ());
-        total += self.bigints.sweep(&marker.bigints, |_| ());
-        total += self.cells.sweep(&marker.cells, |_| ());
-        total += self.accessors.sweep(&marker.accessors, |_| ());
-        total += self.elements.sweep(&marker.elements, |_| ());
-        total += self.fields.sweep(&marker.fields, |_| ());
-        total += self.maps.sweep(&marker.maps, |_| ());
-        total += self.weaks.sweep(&marker.weaks, |_| ());
-        total += self.buffers.sweep(&marker.buffers, |_| ());
-        total += self.views.sweep(&marker.views, |_| ());
+        total += self.symbols.sweep(self.base.symbols, &marker.symbols, |_| ());
+        total += self.bigints.sweep(self.base.bigints, &marker.bigints, |_| ());
+        total += self.cells.sweep(self.base.cells, &marker.cells, |_| ());
+        total += self.accessors.sweep(self.base.accessors, &marker.accessors, |_| ());
+        total += self.elements.sweep(self.base.elements, &marker.elements, |_| ());
+        total += self.fields.sweep(self.base.fields, &marker.fields, |_| ());
+        total += self.maps.sweep(self.base.maps, &marker.maps, |_| ());
+        total += self.weaks.sweep(self.base.weaks, &marker.weaks, |_| ());
+        total += self.buffers.sweep(self.base.buffers, &marker.buffers, |_| ());
+        total += self.views.sweep(self.base.views, &marker.views, |_| ());
         if dead_atoms > 0 {
             self.sweep_interner(dead_atoms);
         }

@@ -8,25 +8,25 @@ use super::arena::{Record, Vacancy};
 use super::{AllocError, Class, Flags, Heap, MapId, ObjId, Payload, ShapeId};
 use crate::value::{Unpacked, Value};
 
-const EMPTY: u32 = u32::MAX;
+pub(super) const EMPTY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    key: Value,
-    value: Value,
-    sequence: u64,
-    hash: u32,
+pub(super) struct Entry {
+    pub(super) key: Value,
+    pub(super) value: Value,
+    pub(super) sequence: u64,
+    pub(super) hash: u32,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct OrderedTable {
-    entries: Vec<Entry>,
-    index: Vec<u32>,
-    live: usize,
+    pub(super) entries: Vec<Entry>,
+    pub(super) index: Vec<u32>,
+    pub(super) live: usize,
     /// Everything before this position is deleted: taking from the front must not step over it each time.
-    first: usize,
-    next_sequence: u64,
-    vacancy: Vacancy,
+    pub(super) first: usize,
+    pub(super) next_sequence: u64,
+    pub(super) vacancy: Vacancy,
 }
 
 /// Where an iteration over a Map or Set stands: everything before it has been seen.
@@ -51,7 +51,7 @@ impl Record for OrderedTable {
 }
 
 impl OrderedTable {
-    fn new() -> OrderedTable {
+    pub(super) fn new() -> OrderedTable {
         OrderedTable {
             entries: Vec::new(),
             index: Vec::new(),
@@ -94,7 +94,7 @@ impl OrderedTable {
         }
     }
 
-    fn link(&mut self, position: usize) {
+    pub(super) fn link(&mut self, position: usize) {
         let mask = self.index.len() - 1;
         let mut at = self.entries[position].hash as usize & mask;
         // The index has twice as many places as there can be entries.
@@ -262,7 +262,7 @@ impl Heap {
 }
 
 /// -0 and 0 are one key; a NaN is every NaN; a number that is an int is stored as one.
-fn canonical(key: Value) -> Value {
+pub(super) fn canonical(key: Value) -> Value {
     match key.unpack() {
         Unpacked::Double(-0.0) => Value::ZERO,
         Unpacked::Double(x) if x.is_nan() => Value::NAN,

@@ -98,6 +98,20 @@ impl Values {
         self.head = 0;
     }
 
+    /// The room before the first element and behind the last.
+    pub(super) fn room(&self) -> (usize, usize) {
+        (self.head, self.all.capacity() - self.all.len())
+    }
+
+    /// These elements with this room around them.
+    pub(super) fn with_room(values: &[Value], (before, behind): (usize, usize)) -> Values {
+        let mut all = Vec::new();
+        all.reserve_exact(before + values.len() + behind);
+        all.resize(before, Value::UNDEFINED);
+        all.extend_from_slice(values);
+        Values { all, head: before }
+    }
+
     fn range(&self, start: usize, end: usize) -> &[Value] {
         self.all.get(self.head + start..self.head + end).unwrap_or_default()
     }

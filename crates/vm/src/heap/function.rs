@@ -28,14 +28,14 @@ pub(crate) struct Fields {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Closure {
     pub(crate) code: u32,
-    captures: u32,
-    capture_class: u8,
-    capture_count: u16,
+    pub(super) captures: u32,
+    pub(super) capture_class: u8,
+    pub(super) capture_count: u16,
     /// The object that `super` starts from, or undefined.
     pub(crate) home: Value,
 }
 
-const NO_SPAN: u8 = u8::MAX;
+pub(super) const NO_SPAN: u8 = u8::MAX;
 const FREE: u8 = u8::MAX - 1;
 
 impl Closure {
@@ -179,7 +179,7 @@ impl Heap {
     #[inline]
     pub fn capture(&self, id: ClosureId, n: u32) -> Value {
         let closure = &self.closures[id];
-        self.slab.values[closure.captures as usize + n as usize]
+        self.slab.values.get(closure.captures as usize + n as usize).copied().unwrap_or(Value::UNDEFINED)
     }
 
     /// Replaces capture number `n` (a function that captures itself, a class binding).
@@ -193,6 +193,17 @@ impl Heap {
     /// How many captures a closure has.
     pub fn capture_count(&self, id: ClosureId) -> u32 {
         u32::from(self.closures[id].capture_count)
+    }
+
+    /// The code and the number of captures of every closure, for checking.
+    pub(crate) fn closure_codes(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.closures.iter().map(|(_, closure)| (closure.code, u32::from(closure.capture_count)))
+    }
+
+    /// The internal fields of every object of these classes, for checking.
+    pub(crate) fn fields_of(&self, classes: &[Class]) -> impl Iterator<Item = &[Value]> {
+        let objects = self.objects.iter().filter(|(_, object)| classes.contains(&object.class));
+        objects.filter_map(|(id, _)| self.slots_of(id)).map(|id| self.slots(id))
     }
 
     /// Where `super` starts for this closure, or undefined.

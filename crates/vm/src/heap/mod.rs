@@ -36,6 +36,7 @@ mod array;
 mod assign;
 mod atom;
 mod buffer;
+mod check;
 mod class;
 mod collect;
 mod collection;
@@ -46,10 +47,12 @@ mod function;
 mod hash;
 mod ids;
 mod key;
+mod load;
 mod names;
 mod object;
 mod property;
 mod rope;
+mod save;
 mod shape;
 mod string;
 mod table;
@@ -77,6 +80,10 @@ pub use string::MAX_LENGTH;
 pub use table::Attrs;
 pub use text::{Str, Units};
 pub use view::{Element, Raw};
+
+pub(crate) use hash::checksum;
+pub(crate) use load::{read_value, read_values};
+pub(crate) use save::{Spans, write_value, write_values};
 
 use arena::Arena;
 use rustc_hash::FxHashMap;
@@ -109,6 +116,8 @@ pub struct Heap {
     registry: FxHashMap<StrId, SymId>,
     /// See [`Heap::prototype_epoch`].
     epoch: u32,
+    /// How many records came with the image this heap was forked from: they are never collected.
+    base: Spans,
     /// The epoch in which [`Heap::index_free`] said yes last; forgetting it costs only time.
     index_free_epoch: Option<u32>,
     /// Kept between collections for its memory only.
@@ -144,6 +153,7 @@ impl Heap {
             roots: FxHashMap::default(),
             registry: FxHashMap::default(),
             epoch: 0,
+            base: Spans::default(),
             index_free_epoch: None,
             marker: Marker::default(),
         };
@@ -153,15 +163,40 @@ impl Heap {
     }
 
     /// A copy to start another run from: same ids, same content, its own limits and pace. Spare capacity is not copied,
-    /// so the copy is charged for what it really holds.
+    /// so the copy is charged for what it really holds. What it starts with is never collected.
     pub fn fork(&self, limits: Limits, pace: Pace) -> Heap {
         macro_rules! copy {
             ($($field:ident)*) => { Heap { $($field: self.$field.clone(),)* marker: Marker::default() } };
         }
         let mut copy = copy!(account seed strings symbols bigints objects cells shapes tables accessors elements fields
-            closures maps weaks buffers views slab interner roots registry epoch index_free_epoch);
-        copy.account = self.account.fork(limits, pace, copy.audit());
+            closures maps weaks buffers views slab interner roots registry epoch index_free_epoch base);
+        copy.base = self.spans();
+        macro_rules! forget {
+            ($($arena:ident)*) => {$(copy.$arena.forget_free();)*};
+        }
+        forget!(strings symbols bigints objects cells shapes tables accessors elements fields closures maps weaks buffers
+            views);
+        copy.account = self.account.fork(limits, pace, copy.usage());
         copy
+    }
+
+    /// Makes an image of this heap: a copy to fork from, with every text flat and every hash known.
+    pub(crate) fn freeze(mut self) -> Result<Heap, AllocError> {
+        for id in (0..self.strings.span() as u32).map(StrId::from_raw) {
+            if !arena::Record::is_vacant(&self.strings[id]) {
+                self.flatten(id)?;
+                self.string_hash(id);
+            }
+        }
+        self.sweep_interner(0);
+        let limits = self.limits();
+        Ok(self.fork(limits, Pace::Adaptive))
+    }
+
+    /// Prepares for a snapshot, after a collection: the account is as it will be in the machine that is restored.
+    pub(crate) fn settle(&mut self) {
+        let usage = self.audit();
+        self.account.restart(usage);
     }
 
     /// Bytes charged and not given back.

@@ -6,7 +6,7 @@ use crate::value::Value;
 
 /// Slots inside the record.
 pub(crate) const INLINE_SLOTS: usize = 4;
-const NO_OVERFLOW: u8 = u8::MAX;
+pub(super) const NO_OVERFLOW: u8 = u8::MAX;
 
 /// A slot number: where, in an object of a given shape, a property's value is.
 pub type Slot = u32;
@@ -16,16 +16,16 @@ pub(crate) struct ObjectRecord {
     pub(crate) shape: ShapeId,
     pub(crate) class: Class,
     pub(crate) flags: Flags,
-    overflow_class: u8,
+    pub(super) overflow_class: u8,
     pub(crate) payload: u32,
-    overflow: u32,
+    pub(super) overflow: u32,
     pub(crate) slots: [Value; INLINE_SLOTS],
 }
 
 const _: () = assert!(size_of::<ObjectRecord>() == 48);
 
 impl ObjectRecord {
-    fn new(shape: ShapeId, class: Class, flags: Flags, payload: u32) -> ObjectRecord {
+    pub(super) fn new(shape: ShapeId, class: Class, flags: Flags, payload: u32) -> ObjectRecord {
         ObjectRecord {
             shape,
             class,
@@ -43,7 +43,7 @@ impl ObjectRecord {
             .then_some(Span { start: self.overflow, class: self.overflow_class })
     }
 
-    fn capacity(&self) -> usize {
+    pub(super) fn capacity(&self) -> usize {
         INLINE_SLOTS + self.span().map_or(0, Span::capacity)
     }
 }

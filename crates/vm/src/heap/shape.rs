@@ -40,7 +40,7 @@ pub(crate) enum Extensible {
 }
 
 #[derive(Clone, Debug)]
-enum Edges {
+pub(super) enum Edges {
     None,
     One(Step, ShapeId),
     Many(Box<FxHashMap<Step, ShapeId>>),
@@ -55,7 +55,7 @@ pub(crate) struct ShapeRecord {
     pub(crate) count: u32,
     pub(crate) step: Step,
     pub(crate) extensible: Extensible,
-    edges: Edges,
+    pub(super) edges: Edges,
 }
 
 impl Record for ShapeRecord {
@@ -88,7 +88,7 @@ impl Edges {
     }
 
     #[inline]
-    fn get(&self, step: Step) -> Option<ShapeId> {
+    pub(super) fn get(&self, step: Step) -> Option<ShapeId> {
         match self {
             Edges::None => None,
             Edges::One(known, child) => (*known == step).then_some(*child),
@@ -96,7 +96,7 @@ impl Edges {
         }
     }
 
-    fn insert(&mut self, step: Step, child: ShapeId) {
+    pub(super) fn insert(&mut self, step: Step, child: ShapeId) {
         match self {
             Edges::None => *self = Edges::One(step, child),
             Edges::One(known, other) => {
@@ -203,7 +203,8 @@ impl Heap {
         }
         let count = record.count as usize;
         let entry = Property { key, attrs };
-        let extends = self.tables[table].entries.len() == count;
+        // The image's tables stay as they are: a fork differs from it in as little as possible.
+        let extends = self.tables[table].entries.len() == count && table.raw() >= self.base.tables;
         let table = if extends {
             let growth = self.tables[table].growth();
             self.account.charge_many(size_of::<ShapeRecord>() + EDGE + growth, 1)?;

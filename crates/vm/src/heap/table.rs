@@ -56,9 +56,9 @@ pub(crate) struct Property {
 pub(crate) struct PropertyTable {
     pub(crate) entries: Vec<Property>,
     /// Open addressing over positions; empty while a scan is good enough.
-    index: Vec<u32>,
+    pub(super) index: Vec<u32>,
     pub(crate) deleted: u32,
-    vacant: Vacancy,
+    pub(super) vacant: Vacancy,
 }
 
 impl Record for PropertyTable {
@@ -122,6 +122,31 @@ impl PropertyTable {
             self.insert_index(entry.key, position, seed);
         }
         position
+    }
+
+    /// Takes over entries that came from a snapshot, with an index of this size.
+    pub(super) fn restore(
+        &mut self,
+        entries: Vec<Property>,
+        index: usize,
+        seed: Seed,
+    ) -> Result<(), crate::snapshot::bytes::Flaw> {
+        let room = entries.capacity();
+        crate::snapshot::bytes::require(
+            if index == 0 { room <= SCAN } else { index > room },
+            "the index of a table does not fit",
+        )?;
+        self.entries = entries;
+        self.index = vec![EMPTY; index];
+        if index > 0 {
+            for position in 0..self.entries.len() {
+                let key = self.entries[position].key;
+                if key != Key::DELETED {
+                    self.insert_index(key, position as u32, seed);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The position of a key.

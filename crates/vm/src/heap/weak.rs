@@ -7,13 +7,13 @@ use crate::value::Value;
 use rustc_hash::FxHashMap;
 
 /// What an entry is charged: key, value and the map's own overhead, rounded up.
-const ENTRY: usize = 40;
+pub(super) const ENTRY: usize = 40;
 
 /// Keyed by the bits of an object or symbol, which are its identity. Nothing ever lists the entries in map order.
 #[derive(Clone, Debug)]
 pub(crate) struct WeakTable {
     pub(crate) entries: FxHashMap<u64, (Value, Value)>,
-    vacancy: Vacancy,
+    pub(super) vacancy: Vacancy,
 }
 
 impl Record for WeakTable {

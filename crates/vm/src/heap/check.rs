@@ -1,0 +1,307 @@
+//! What must be true of a heap that came from bytes: every reference is to something that is there and of its kind, and
+//! whatever is followed without asking ends somewhere.
+//!
+//! The engine indexes by these rules and walks prototype chains without counting, so this is what stands between a
+//! hostile snapshot and a panic or a hang.
+
+use super::arena::{Arena, Id, Record};
+use super::array::LengthState;
+use super::object::ObjectRecord;
+use super::shape::{Extensible, ShapeRecord, Step};
+use super::string::Role;
+use super::{Class, Flags, Heap, Key, KeyKind, Payload, ShapeId, StrId};
+use crate::snapshot::bytes::{Flaw, Read, require};
+use crate::value::{Internal, Unpacked, Value};
+
+impl Heap {
+    /// Is the value something that this heap has?
+    pub(crate) fn check_value(&self, v: Value) -> Read<()> {
+        match v.unpack() {
+            Unpacked::Undefined
+            | Unpacked::Null
+            | Unpacked::Bool(_)
+            | Unpacked::Hole
+            | Unpacked::Int(_)
+            | Unpacked::Double(_) => Ok(()),
+            Unpacked::String(id) => self.check_string(id),
+            Unpacked::Symbol(id) => there(&self.symbols, id),
+            Unpacked::BigInt(id) => there(&self.bigints, id),
+            Unpacked::Object(id) => {
+                there(&self.objects, id)?;
+                require(v.is_array() == (self.class(id) == Class::Array), "an array is not an array")
+            }
+            Unpacked::Internal(Internal::Accessor(id)) => there(&self.accessors, id),
+            Unpacked::Internal(Internal::Cell(id)) => there(&self.cells, id),
+            Unpacked::Internal(Internal::Slots(id)) => there(&self.fields, id),
+            Unpacked::Internal(Internal::Shape(id)) => {
+                there(&self.shapes, id)?;
+                require(!self.is_dictionary(id), "a dictionary is shared")
+            }
+            Unpacked::Internal(Internal::Raw(_)) => Ok(()),
+        }
+    }
+
+    /// Are the values something that this heap has?
+    pub(crate) fn check_values(&self, values: &[Value]) -> Read<()> {
+        values.iter().try_for_each(|&v| self.check_value(v))
+    }
+
+    fn check_string(&self, id: StrId) -> Read<()> {
+        there(&self.strings, id)
+    }
+
+    /// Checks everything.
+    pub(crate) fn check(&self) -> Read<()> {
+        self.check_tables()?;
+        self.shapes.iter().try_for_each(|(_, shape)| self.check_shape(shape))?;
+        self.check_objects()?;
+        for (_, closure) in self.closures.iter() {
+            self.check_value(closure.home)?;
+            if let Some(span) = closure.span() {
+                self.check_values(self.slab.slice(span))?;
+            }
+        }
+        for (_, cell) in self.cells.iter() {
+            self.check_value(cell.0)?;
+        }
+        for (_, pair) in self.accessors.iter() {
+            self.check_value(pair.get)?;
+            self.check_value(pair.set)?;
+        }
+        for (_, elements) in self.elements.iter() {
+            self.check_values(&elements.values)?;
+            require(elements.state != LengthState::Vacant, "an array is free")?;
+        }
+        for (_, fields) in self.fields.iter() {
+            self.check_values(&fields.values)?;
+        }
+        for (_, map) in self.maps.iter() {
+            for entry in &map.entries {
+                self.check_value(entry.key)?;
+                self.check_value(entry.value)?;
+            }
+        }
+        for (_, weak) in self.weaks.iter() {
+            for &(key, value) in weak.entries.values() {
+                self.check_value(key)?;
+                self.check_value(value)?;
+            }
+        }
+        for (_, view) in self.views.iter() {
+            if let Some(view) = view.0 {
+                there(&self.objects, view.buffer)?;
+                let buffer = self.class(view.buffer).payload() == Payload::Buffer;
+                require(buffer, "a view of something that is no buffer")?;
+            }
+        }
+        self.check_chains()
+    }
+
+    fn check_key(&self, key: Key) -> Read<()> {
+        match key.kind() {
+            KeyKind::Index(_) => Ok(()),
+            KeyKind::Atom(id) => {
+                self.check_string(id)?;
+                require(self.strings[id].role != Role::Plain, "a key is not a name")
+            }
+            KeyKind::Symbol(id) => there(&self.symbols, id),
+        }
+    }
+
+    fn check_tables(&self) -> Read<()> {
+        for (_, table) in self.tables.iter() {
+            for entry in &table.entries {
+                if entry.key != Key::DELETED {
+                    self.check_key(entry.key)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_shape(&self, shape: &ShapeRecord) -> Read<()> {
+        let Some(table) = shape.table else { return Ok(()) };
+        there(&self.tables, table)?;
+        let entries = &self.tables[table].entries;
+        let count = shape.count as usize;
+        require(count <= entries.len(), "a shape has more properties than its table")?;
+        if let Some(prototype) = shape.prototype {
+            there(&self.objects, prototype)?;
+            require(self.flags(prototype).has(Flags::PROTOTYPE), "a prototype does not know that it is one")?;
+        }
+        let deleted = entries[..count].iter().any(|e| e.key == Key::DELETED);
+        require(!deleted || shape.step == Step::Dictionary, "a shape has a deleted property")?;
+        let parent = match shape.parent {
+            Some(parent) => {
+                there(&self.shapes, parent)?;
+                Some(&self.shapes[parent])
+            }
+            None => None,
+        };
+        let follows = match (shape.step, parent) {
+            (Step::Root, None) => count == 0 && shape.extensible == Extensible::Yes,
+            (Step::Dictionary, None) => count == entries.len(),
+            (Step::Add(key, attrs), Some(parent)) => {
+                let last = count.checked_sub(1).and_then(|at| entries.get(at));
+                parent.count as usize + 1 == count
+                    && last.is_some_and(|e| e.key == key && e.attrs == attrs)
+                    && inherits(shape, parent)
+            }
+            (Step::Reconfigure(key, attrs), Some(parent)) => {
+                parent.count as usize == count
+                    && entries[..count].iter().any(|e| e.key == key && e.attrs == attrs)
+                    && inherits(shape, parent)
+            }
+            (Step::Prototype(prototype), Some(parent)) => {
+                parent.count as usize == count
+                    && shape.prototype == prototype
+                    && shape.extensible == parent.extensible
+            }
+            (Step::PreventExtensions, Some(parent)) => {
+                parent.count as usize == count
+                    && shape.prototype == parent.prototype
+                    && shape.extensible == Extensible::No
+            }
+            (Step::Root | Step::Dictionary, Some(_)) | (_, None) => false,
+        };
+        require(follows, "a shape does not follow from its parent")?;
+        if let Step::Add(key, _) | Step::Reconfigure(key, _) = shape.step {
+            self.check_key(key)?;
+        }
+        Ok(())
+    }
+
+    fn check_objects(&self) -> Read<()> {
+        let mut dictionaries = vec![false; self.shapes.items.len()];
+        for (_, object) in self.objects.iter() {
+            there(&self.shapes, object.shape)?;
+            let shape = &self.shapes[object.shape];
+            require(shape.count as usize <= object.capacity(), "an object has too few slots")?;
+            if shape.step == Step::Dictionary {
+                let seen = &mut dictionaries[object.shape.raw() as usize];
+                require(!*seen, "a dictionary is shared")?;
+                *seen = true;
+            }
+            let mut values = Ok(());
+            self.each_slot(object, |v| {
+                if values.is_ok() {
+                    values = self.check_value(v);
+                }
+            });
+            values?;
+            self.check_payload(object)?;
+        }
+        Ok(())
+    }
+
+    fn check_payload(&self, object: &ObjectRecord) -> Read<()> {
+        let raw = object.payload;
+        match object.class.payload() {
+            Payload::None => Ok(()),
+            Payload::Elements => {
+                there(&self.elements, super::ElementsId::from_raw(raw))?;
+                let elements = &self.elements.items[raw as usize];
+                let sparse = object.flags.has(Flags::SPARSE);
+                require(!sparse || elements.values.is_empty(), "a sparse array has dense elements")
+            }
+            Payload::Cell => {
+                there(&self.cells, super::CellId::from_raw(raw))?;
+                let v = self.cells.items[raw as usize].0;
+                let fits = match object.class {
+                    Class::String => v.as_string().is_some(),
+                    Class::Symbol => v.is_symbol(),
+                    Class::BigInt => v.is_bigint(),
+                    Class::Number => v.is_number(),
+                    Class::Boolean => v.is_bool(),
+                    _ => true,
+                };
+                require(fits, "a wrapper holds something else")
+            }
+            Payload::Slots => {
+                there(&self.fields, super::SlotsId::from_raw(raw))?;
+                let fields = self.fields.items[raw as usize].values.len();
+                require(fields >= least_fields(object.class), "an object lacks internal fields")
+            }
+            Payload::Closure => there(&self.closures, super::ClosureId::from_raw(raw)),
+            Payload::Map => there(&self.maps, super::MapId::from_raw(raw)),
+            Payload::Weak => there(&self.weaks, super::WeakId::from_raw(raw)),
+            Payload::Buffer => there(&self.buffers, super::BufferId::from_raw(raw)),
+            Payload::View => there(&self.views, super::ViewId::from_raw(raw)),
+        }
+    }
+
+    /// Prototypes, the targets of proxies and of bound functions, and the parents of shapes: all of them end.
+    fn check_chains(&self) -> Read<()> {
+        let objects = self.objects.items.len();
+        let live = |at: usize| self.objects.items.get(at).filter(|o| !o.is_vacant());
+        ends(objects, |at| {
+            let object = live(at).filter(|o| o.class != Class::Proxy)?;
+            self.shapes[object.shape].prototype.map(|p| p.raw() as usize)
+        })?;
+        ends(objects, |at| {
+            let object = live(at).filter(|o| matches!(o.class, Class::Proxy | Class::BoundFunction))?;
+            let target = self.fields.items[object.payload as usize].values.first()?;
+            target.as_object().map(|target| target.raw() as usize)
+        })?;
+        ends(self.shapes.items.len(), |at| self.shapes.items[at].parent.map(|p: ShapeId| p.raw() as usize))
+    }
+}
+
+fn inherits(shape: &ShapeRecord, parent: &ShapeRecord) -> bool {
+    shape.prototype == parent.prototype && shape.extensible == parent.extensible
+}
+
+/// How many internal fields an object of a class has at least: as many as the engine reads without looking.
+fn least_fields(class: Class) -> usize {
+    match class {
+        Class::Generator | Class::AsyncGenerator => crate::exec::RECORD_FIELDS,
+        Class::Promise | Class::Proxy => 2,
+        Class::NativeFunction | Class::BoundFunction | Class::HostFunction => 1,
+        _ => 0,
+    }
+}
+
+/// Is there a live record with this id?
+fn there<I: Id, T: Record>(arena: &Arena<I, T>, id: I) -> Read<()> {
+    match arena.items.get(id.index()) {
+        Some(record) if !record.is_vacant() => Ok(()),
+        _ => Err(Flaw::Invalid("a reference to something that is not there")),
+    }
+}
+
+/// Does following `next` from anywhere come to an end? Each place is looked at once.
+fn ends(len: usize, next: impl Fn(usize) -> Option<usize>) -> Read<()> {
+    // Zero: not seen. Otherwise the number of the walk that saw it.
+    let mut seen = vec![0u32; len];
+    for start in 0..len {
+        let walk = start as u32 + 1;
+        let mut at = Some(start);
+        while let Some(place) = at {
+            let Some(mark) = seen.get_mut(place) else { break };
+            if *mark == walk {
+                return Err(Flaw::Invalid("a chain has no end"));
+            }
+            if *mark != 0 {
+                break;
+            }
+            *mark = walk;
+            at = next(place);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_that_bites_its_tail_is_found_and_a_tree_is_not() {
+        let tree = [None, Some(0), Some(0), Some(2), Some(3)];
+        assert_eq!(ends(tree.len(), |at| tree[at]), Ok(()));
+        let ring = [None, Some(3), Some(1), Some(2)];
+        assert!(ends(ring.len(), |at| ring[at]).is_err());
+        let own = [Some(0)];
+        assert!(ends(own.len(), |at| own[at]).is_err());
+    }
+}

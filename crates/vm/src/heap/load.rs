@@ -1,0 +1,783 @@
+//! The way back from bytes: a fork of the image, the patches, the additions, and what is computed from them.
+//!
+//! Reading checks what a record says about itself; `check` then looks at how records refer to each other. Nothing is
+//! allocated before it is paid for, and nothing is run in between.
+
+use super::arena::{Arena, Id, Record, Vacancy};
+use super::array::{Elements, LengthState};
+use super::atom::{SymbolRecord, insert};
+use super::buffer::{Buffer, Detached, MAX_BUFFER, View, ViewRecord};
+use super::class::{Class, Flags};
+use super::collection::{self, Entry, OrderedTable};
+use super::elements::Values;
+use super::function::{Accessor, BigRecord, Cell, Closure, Fields, NO_SPAN};
+use super::object::{INLINE_SLOTS, NO_OVERFLOW, ObjectRecord, Span};
+use super::save::{Spans, tag};
+use super::shape::{Edges, Extensible, ShapeRecord, Step};
+use super::string::{MAX_LENGTH, Repr, Role, StringRecord, Wide, plain};
+use super::table::{Attrs, Property, PropertyTable};
+use super::weak::{ENTRY, WeakTable};
+use super::{
+    AccessorId, BigId, CellId, Heap, Key, Limits, ObjId, Pace, Payload, ShapeId, SlotsId, StrId, SymId,
+    SymbolKind, TableId,
+};
+use crate::snapshot::bytes::{Flaw, Read, Reader, require};
+use crate::value::{Internal, Value};
+use num_bigint::BigInt;
+use rustc_hash::FxHashMap;
+
+/// The largest class of a span: beyond it a single object would be larger than any heap.
+const MOST_CLASS: u8 = 27;
+
+/// Reads a value. Whether what it names is there is checked later.
+pub(crate) fn read_value(r: &mut Reader<'_>, base: &Spans) -> Read<Value> {
+    let tag = r.byte()?;
+    Ok(match tag {
+        tag::UNDEFINED => Value::UNDEFINED,
+        tag::NULL => Value::NULL,
+        tag::FALSE => Value::FALSE,
+        tag::TRUE => Value::TRUE,
+        tag::HOLE => Value::HOLE,
+        tag::INT => Value::int(r.i32()?),
+        tag::DOUBLE => {
+            let bits = r.word()?;
+            let v = Value::double(f64::from_bits(bits));
+            require(v.bits() == bits, "a number is not canonical")?;
+            v
+        }
+        tag::STRING => Value::string(StrId::from_raw(r.id(base.strings)?)),
+        tag::SYMBOL => Value::symbol(SymId::from_raw(r.id(base.symbols)?)),
+        tag::BIGINT => Value::bigint(BigId::from_raw(r.id(base.bigints)?)),
+        tag::OBJECT => Value::object(ObjId::from_raw(r.id(base.objects)?)),
+        tag::ARRAY => Value::array(ObjId::from_raw(r.id(base.objects)?)),
+        tag::ACCESSOR => Value::internal(Internal::Accessor(AccessorId::from_raw(r.id(base.accessors)?))),
+        tag::CELL => Value::internal(Internal::Cell(CellId::from_raw(r.id(base.cells)?))),
+        tag::SLOTS => Value::internal(Internal::Slots(SlotsId::from_raw(r.id(base.fields)?))),
+        tag::SHAPE => Value::internal(Internal::Shape(ShapeId::from_raw(r.id(base.shapes)?))),
+        tag::RAW => Value::internal(Internal::Raw(r.u32()?)),
+        small if small >= tag::SMALL => Value::int(i32::from(small - tag::SMALL) + tag::LEAST),
+        _ => return Err(Flaw::Invalid("there is no such value")),
+    })
+}
+
+/// Reads values with their number in front, and pays for them.
+pub(crate) fn read_values(r: &mut Reader<'_>, base: &Spans) -> Read<Vec<Value>> {
+    let mut values = Vec::with_capacity(r.count(size_of::<Value>())?);
+    for _ in 0..values.capacity() {
+        values.push(read_value(r, base)?);
+    }
+    Ok(values)
+}
+
+/// Values and the spare capacity behind them.
+fn read_growing(r: &mut Reader<'_>, base: &Spans) -> Read<Vec<Value>> {
+    let mut values = read_values(r, base)?;
+    let spare = room(r, size_of::<Value>())?;
+    values.reserve_exact(spare);
+    Ok(values)
+}
+
+/// Spare capacity, paid for.
+fn room(r: &mut Reader<'_>, size: usize) -> Read<usize> {
+    let spare = usize::try_from(r.uint()?).map_err(|_| Flaw::TooLarge)?;
+    r.spend(spare.checked_mul(size).ok_or(Flaw::TooLarge)?)?;
+    Ok(spare)
+}
+
+impl Heap {
+    /// The heap that [`Heap::save`] wrote, as a fork of the same image.
+    pub(crate) fn load(image: &Heap, r: &mut Reader<'_>, limits: Limits, pace: Pace) -> Read<Heap> {
+        let base = &image.spans();
+        let mut heap = image.fork(limits, pace);
+        let mut added = [0usize; 15];
+        for n in &mut added {
+            *n = r.count(1)?;
+        }
+        let [
+            strings,
+            symbols,
+            bigints,
+            objects,
+            cells,
+            shapes,
+            tables,
+            accessors,
+            elements,
+            fields,
+            closures,
+            maps,
+            weaks,
+            buffers,
+            views,
+        ] = added;
+        let total = added.iter().fold(0usize, |sum, n| sum.saturating_add(*n));
+        if total > limits.records.min(Limits::MOST_RECORDS) {
+            return Err(Flaw::TooLarge);
+        }
+        heap.epoch = r.u32()?;
+        heap.index_free_epoch = None;
+        let outside = usize::try_from(r.uint()?).map_err(|_| Flaw::TooLarge)?;
+        let interner = r.byte()?;
+
+        append(r, &mut heap.strings, strings, |r, _| read_string(r, base))?;
+        append(r, &mut heap.symbols, symbols, |r, _| read_symbol(r, base))?;
+        append(r, &mut heap.bigints, bigints, |r, _| {
+            if !r.flag()? {
+                return Ok(BigRecord(None));
+            }
+            let bytes = r.text()?;
+            r.spend(bytes.len())?;
+            let n = BigInt::from_signed_bytes_le(bytes);
+            require(n.to_signed_bytes_le() == bytes, "a bigint is not canonical")?;
+            Ok(BigRecord(Some(n)))
+        })?;
+        append(r, &mut heap.views, views, |r, _| read_view(r, base))?;
+        replace(r, &mut heap.shapes, shapes, |r, _, old| {
+            let shape = read_shape(r, base)?;
+            let dictionary = |s: &ShapeRecord| s.step == Step::Dictionary;
+            require(
+                old.is_none_or(|old| dictionary(old) && dictionary(&shape)),
+                "a shape of the engine's own was changed",
+            )?;
+            Ok(shape)
+        })?;
+        let seed = heap.seed;
+        let known = &image.tables;
+        replace(r, &mut heap.tables, tables, |r, _, _| {
+            let mut table = PropertyTable::new();
+            match r.byte()? {
+                0 => return Ok(PropertyTable::vacant()),
+                1 => {}
+                _ => return Err(Flaw::Invalid("there is no such table")),
+            }
+            let spare = room(r, size_of::<Property>())?;
+            let index = read_index(r)?;
+            let taken = usize::try_from(r.uint()?).map_err(|_| Flaw::TooLarge)?;
+            let mut entries = Vec::new();
+            if taken > 0 {
+                let of = known.items.get(r.u32()? as usize);
+                let copied = of.and_then(|of| of.entries.get(..taken));
+                let copied = copied.ok_or(Flaw::Invalid("a table copies what is not there"))?;
+                r.spend(std::mem::size_of_val(copied))?;
+                entries.reserve_exact(taken);
+                entries.extend_from_slice(copied);
+            }
+            let more = r.count(size_of::<Property>())?;
+            entries.reserve_exact(more);
+            for _ in 0..more {
+                let key = read_key(r, base)?;
+                let attrs = r.byte()?;
+                require(attrs < 16, "a property has unknown attributes")?;
+                entries.push(Property { key, attrs: Attrs(attrs) });
+            }
+            entries.reserve_exact(spare);
+            table.deleted = entries.iter().filter(|e| e.key == Key::DELETED).count() as u32;
+            table.restore(entries, index, seed)?;
+            Ok(table)
+        })?;
+        heap.read_objects(r, base, objects)?;
+        heap.read_closures(r, base, closures)?;
+        replace(r, &mut heap.cells, cells, |r, _, _| {
+            if r.flag()? { Ok(Cell(read_value(r, base)?)) } else { Ok(Cell::vacant()) }
+        })?;
+        replace(r, &mut heap.accessors, accessors, |r, _, _| {
+            if !r.flag()? {
+                return Ok(Accessor::vacant());
+            }
+            Ok(Accessor { get: read_value(r, base)?, set: read_value(r, base)? })
+        })?;
+        replace(r, &mut heap.elements, elements, |r, _, _| {
+            let state = match r.byte()? {
+                0 => return Ok(Elements::vacant()),
+                1 => LengthState::Writable,
+                2 => LengthState::ReadOnly,
+                _ => return Err(Flaw::Invalid("there is no such array")),
+            };
+            let values = read_values(r, base)?;
+            let around = (room(r, size_of::<Value>())?, room(r, size_of::<Value>())?);
+            let length = r.uint()?.checked_add(values.len() as u64);
+            let length = length.and_then(|n| u32::try_from(n).ok());
+            let length = length.ok_or(Flaw::Invalid("an array is too long"))?;
+            Ok(Elements { values: Values::with_room(&values, around), length, state })
+        })?;
+        replace(r, &mut heap.fields, fields, |r, _, _| {
+            if !r.flag()? {
+                return Ok(Fields::vacant());
+            }
+            Ok(Fields { values: read_growing(r, base)?, vacancy: Vacancy::Taken })
+        })?;
+        replace(r, &mut heap.maps, maps, |r, _, _| read_map(r, base))?;
+        replace(r, &mut heap.weaks, weaks, |r, _, _| read_weak(r, base))?;
+        replace(r, &mut heap.buffers, buffers, |r, _, _| {
+            let detached = match r.byte()? {
+                0 => return Ok(Buffer::vacant()),
+                1 => Detached::No,
+                2 => Detached::Yes,
+                _ => return Err(Flaw::Invalid("there is no such buffer")),
+            };
+            let max = r.option()?;
+            let content = r.text()?;
+            r.spend(content.len())?;
+            let mut bytes = content.to_vec();
+            bytes.reserve_exact(room(r, 1)?);
+            require(bytes.capacity() <= MAX_BUFFER, "a buffer is too long")?;
+            require(detached == Detached::No || bytes.capacity() == 0, "a detached buffer has bytes")?;
+            Ok(Buffer { bytes, max, detached, vacancy: Vacancy::Taken })
+        })?;
+        heap.settle_strings(base)?;
+        heap.settle_interner(r, interner, base)?;
+        heap.settle_shapes(base)?;
+        heap.settle_maps()?;
+        heap.check()?;
+        let registered = heap.registry.len() * super::atom::REGISTRY_ENTRY;
+        require(outside >= registered, "the registry was not paid for")?;
+        heap.account.set_outside(outside);
+        let usage = heap.audit();
+        heap.account.restart(usage);
+        if usage.0 > heap.account.most_bytes() || usage.1 > heap.account.most_records() {
+            return Err(Flaw::TooLarge);
+        }
+        Ok(heap)
+    }
+
+    fn read_objects(&mut self, r: &mut Reader<'_>, base: &Spans, added: usize) -> Read<()> {
+        let patches = r.count(0)?;
+        let mut at = 0;
+        for _ in 0..patches {
+            at = advance(at, r.uint()?, self.objects.items.len())?;
+            let old = self.objects.items[at];
+            let mut new = read_object(r, base)?;
+            require(new.record.class == old.class, "an object of the engine's own changed its class")?;
+            require(new.record.payload == old.payload, "an object of the engine's own changed its content")?;
+            new.record.slots = old.slots;
+            let before: Vec<Value> = old.span().map(|s| self.slab.slice(s).to_vec()).unwrap_or_default();
+            if old.overflow_class == new.class {
+                new.record.overflow = old.overflow;
+                new.record.overflow_class = old.overflow_class;
+            } else {
+                if let Some(span) = old.span() {
+                    self.slab.release(span);
+                }
+                self.give_span(r, &mut new)?;
+                if let Some(span) = new.record.span() {
+                    let start = span.start as usize;
+                    let kept = before.len().min(span.capacity());
+                    self.slab.values[start..start + kept].copy_from_slice(&before[..kept]);
+                }
+            }
+            let mut slot = 0;
+            for _ in 0..r.count(0)? {
+                slot = advance(slot, r.uint()?, new.record.capacity())?;
+                let v = read_value(r, base)?;
+                self.put(&mut new.record, slot, v);
+            }
+            self.objects.items[at] = new.record;
+        }
+        r.spend(added.saturating_mul(size_of::<ObjectRecord>()))?;
+        for _ in 0..added {
+            if r.peek() == Some(Class::Vacant as u8) {
+                r.byte()?;
+                self.objects.items.push(ObjectRecord::vacant());
+                continue;
+            }
+            let mut new = read_object(r, base)?;
+            self.give_span(r, &mut new)?;
+            for slot in 0..r.count(0)? {
+                require(slot < new.record.capacity(), "an object has too many slots")?;
+                let v = read_value(r, base)?;
+                self.put(&mut new.record, slot, v);
+            }
+            self.objects.items.push(new.record);
+        }
+        self.objects.free_vacant(base.objects);
+        Ok(())
+    }
+
+    fn give_span(&mut self, r: &mut Reader<'_>, new: &mut NewObject) -> Read<()> {
+        if new.class != NO_OVERFLOW {
+            r.spend(size_of::<Value>() << new.class)?;
+            let span = self.slab.allocate(new.class);
+            new.record.overflow = span.start;
+            new.record.overflow_class = span.class;
+        }
+        Ok(())
+    }
+
+    /// Writes a slot of a record; the caller has compared with its capacity.
+    fn put(&mut self, record: &mut ObjectRecord, slot: usize, v: Value) {
+        match record.slots.get_mut(slot) {
+            Some(place) => *place = v,
+            None => self.slab.values[record.overflow as usize + slot - INLINE_SLOTS] = v,
+        }
+    }
+
+    fn read_closures(&mut self, r: &mut Reader<'_>, base: &Spans, added: usize) -> Read<()> {
+        let patches = r.count(0)?;
+        let mut at = 0;
+        for _ in 0..patches {
+            at = advance(at, r.uint()?, self.closures.items.len())?;
+            let old = self.closures.items[at];
+            require(r.flag()?, "a closure of the engine's own is gone")?;
+            let (code, home, captures) = (r.u32()?, read_value(r, base)?, read_values(r, base)?);
+            let same = code == old.code && captures.len() == usize::from(old.capture_count);
+            require(same, "a closure of the engine's own has other code")?;
+            if let Some(span) = old.span() {
+                let start = span.start as usize;
+                self.slab.values[start..start + captures.len()].copy_from_slice(&captures);
+            }
+            self.closures.items[at].home = home;
+        }
+        r.spend(added.saturating_mul(size_of::<Closure>()))?;
+        for _ in 0..added {
+            if !r.flag()? {
+                self.closures.items.push(Closure::vacant());
+                continue;
+            }
+            let (code, home, captures) = (r.u32()?, read_value(r, base)?, read_values(r, base)?);
+            let capture_count =
+                u16::try_from(captures.len()).map_err(|_| Flaw::Invalid("too many captures"))?;
+            let span = if captures.is_empty() {
+                None
+            } else {
+                let class = Span::class_for(captures.len());
+                r.spend(size_of::<Value>() << class)?;
+                let span = self.slab.allocate(class);
+                let start = span.start as usize;
+                self.slab.values[start..start + captures.len()].copy_from_slice(&captures);
+                Some(span)
+            };
+            self.closures.items.push(Closure {
+                code,
+                captures: span.map_or(0, |s| s.start),
+                capture_class: span.map_or(NO_SPAN, |s| s.class),
+                capture_count,
+                home,
+            });
+        }
+        self.closures.free_vacant(base.closures);
+        Ok(())
+    }
+
+    /// Lengths of ropes and slices, and whether their parts are there.
+    fn settle_strings(&mut self, base: &Spans) -> Read<()> {
+        let live = |heap: &Heap, id: StrId| {
+            heap.strings.items.get(id.raw() as usize).is_some_and(|s| !s.is_vacant())
+        };
+        let from = base.strings as usize;
+        for i in from..self.strings.items.len() {
+            if let Repr::Slice { base: of, start, len } = self.strings.items[i].repr {
+                require(live(self, of), "a slice of a string that is not there")?;
+                let text = match &self.strings[of].repr {
+                    Repr::Latin1(bytes) => bytes.len(),
+                    Repr::Wide(units) => units.len(),
+                    Repr::Builder(bytes) => bytes.len(),
+                    Repr::WideBuilder(units) => units.len(),
+                    Repr::Inline(..) | Repr::Rope { .. } | Repr::Slice { .. } | Repr::Vacant => 0,
+                };
+                let end = u64::from(start) + u64::from(len);
+                require(len > 0 && end <= text as u64, "a slice is longer than its string")?;
+            }
+        }
+        // Parts before wholes, with a stack of our own: a rope may be as deep as it likes, but never part of itself.
+        let mut open = Vec::new();
+        for i in from..self.strings.items.len() {
+            open.push((i, false));
+            while let Some((at, entered)) = open.pop() {
+                let Repr::Rope { left, right, len, .. } = self.strings.items[at].repr else { continue };
+                if len == DONE {
+                    require(entered, "a rope is part of itself")?;
+                } else if len != UNKNOWN {
+                    continue;
+                }
+                if entered {
+                    let (a, b) = (self.string_length(left), self.string_length(right));
+                    let sum = (a as usize).checked_add(b as usize).filter(|&sum| sum <= MAX_LENGTH);
+                    let sum = sum.ok_or(Flaw::Invalid("a rope is too long"))?;
+                    require(a > 0 && b > 0, "a rope has an empty part")?;
+                    let wide = if self.is_wide(left) || self.is_wide(right) { Wide::Yes } else { Wide::No };
+                    self.strings.items[at].repr = Repr::Rope { left, right, len: sum as u32, wide };
+                    continue;
+                }
+                require(live(self, left) && live(self, right), "a rope of a string that is not there")?;
+                self.strings.items[at].repr = Repr::Rope { left, right, len: DONE, wide: Wide::No };
+                open.push((at, true));
+                for part in [left, right] {
+                    match self.strings[part].repr {
+                        Repr::Rope { len: DONE, .. } => {
+                            return Err(Flaw::Invalid("a rope is part of itself"));
+                        }
+                        Repr::Rope { len: UNKNOWN, .. } => open.push((part.raw() as usize, false)),
+                        Repr::Builder(_) | Repr::WideBuilder(_) => {
+                            return Err(Flaw::Invalid("a rope of an unfinished text"));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The interner and the registry of symbols.
+    fn settle_interner(&mut self, r: &mut Reader<'_>, size: u8, base: &Spans) -> Read<()> {
+        require((10..=30).contains(&size), "the interner has an odd size")?;
+        let size = 1usize << size;
+        let from = base.strings as usize;
+        if size != self.interner.table.len() {
+            require(size > self.interner.table.len(), "the interner has an odd size")?;
+            r.spend(size * 4)?;
+            self.rebuild_interner_of(size, from);
+        }
+        for i in from..self.strings.items.len() {
+            let id = StrId::from_raw(i as u32);
+            if self.strings[id].role == Role::Plain {
+                continue;
+            }
+            require(self.is_flat(id), "a name is not flat")?;
+            let hash = self.string_hash(id);
+            require(self.find_atom(hash, self.str(id)).is_none(), "a name is there twice")?;
+            require(self.interner.used * 2 < size, "the interner has an odd size")?;
+            if self.str(id).array_index().is_some_and(|index| index > Key::MAX_INDEX) {
+                self.strings[id].role = Role::BigIndex;
+            }
+            insert(&mut self.interner.table, hash, id.raw());
+            self.interner.used += 1;
+        }
+        for i in base.symbols as usize..self.symbols.items.len() {
+            let SymbolRecord { description, kind } = self.symbols.items[i];
+            let there = description
+                .is_none_or(|d| self.strings.items.get(d.raw() as usize).is_some_and(|s| !s.is_vacant()));
+            require(there, "a symbol's description is not there")?;
+            if kind == Some(SymbolKind::Registered) {
+                let key = description.filter(|&d| self.strings[d].role != Role::Plain);
+                let key = key.ok_or(Flaw::Invalid("a registered symbol has no key"))?;
+                let old = self.registry.insert(key, SymId::from_raw(i as u32));
+                require(old.is_none(), "a symbol is registered twice")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Edges and roots of the shapes that were added.
+    fn settle_shapes(&mut self, base: &Spans) -> Read<()> {
+        for i in base.shapes as usize..self.shapes.items.len() {
+            let shape = &self.shapes.items[i];
+            let (id, step) = (ShapeId::from_raw(i as u32), shape.step);
+            if shape.is_vacant() {
+                continue;
+            }
+            match (shape.parent, step) {
+                (None, Step::Root) => {
+                    let old = self.roots.insert(shape.prototype, id);
+                    require(old.is_none(), "two shapes are the root of one prototype")?;
+                }
+                (None, Step::Dictionary) => {}
+                (Some(parent), _) => {
+                    let parent = self.shapes.items.get_mut(parent.raw() as usize);
+                    let parent = parent.filter(|p| !p.is_vacant() && p.step != Step::Dictionary);
+                    let parent = parent.ok_or(Flaw::Invalid("a shape's parent is not there"))?;
+                    require(parent.edges.get(step).is_none(), "two shapes differ in nothing")?;
+                    parent.edges.insert(step, id);
+                }
+                (None, _) => return Err(Flaw::Invalid("a shape has no parent")),
+            }
+        }
+        Ok(())
+    }
+
+    /// The indices of Maps and Sets, now that texts can be read.
+    fn settle_maps(&mut self) -> Read<()> {
+        for i in 0..self.maps.items.len() {
+            let mut table = std::mem::replace(&mut self.maps.items[i], OrderedTable::vacant());
+            for entry in &mut table.entries {
+                if let Some(id) = entry.key.as_string() {
+                    let flat = self.strings.items.get(id.raw() as usize).is_some_and(|s| !s.is_vacant())
+                        && self.is_flat(id);
+                    require(flat, "a key of a Map is not flat")?;
+                }
+                if let Some(id) = entry.key.as_bigint() {
+                    require((id.raw() as usize) < self.bigints.items.len(), "a bigint is not there")?;
+                }
+                // The key is flat, so hashing it allocates nothing.
+                entry.hash = self.hash_value(entry.key).map_err(|_| Flaw::TooLarge)?;
+            }
+            table.index.fill(collection::EMPTY);
+            for position in 0..table.entries.len() {
+                if !table.entries[position].key.is_hole() {
+                    table.link(position);
+                }
+            }
+            self.maps.items[i] = table;
+        }
+        Ok(())
+    }
+}
+
+/// A rope whose length is not computed yet.
+const UNKNOWN: u32 = u32::MAX;
+/// A rope whose length is being computed.
+const DONE: u32 = u32::MAX - 1;
+
+struct NewObject {
+    record: ObjectRecord,
+    /// The class of its overflow span, or [`NO_OVERFLOW`].
+    class: u8,
+}
+
+fn read_object(r: &mut Reader<'_>, base: &Spans) -> Read<NewObject> {
+    let class = Class::ALL.get(usize::from(r.byte()?)).copied().filter(|&c| c != Class::Vacant);
+    let class = class.ok_or(Flaw::Invalid("there is no such class"))?;
+    let flags = Flags(r.byte()?);
+    let shape = ShapeId::from_raw(r.id(base.shapes)?);
+    let payload = match class.payload() {
+        Payload::None => 0,
+        kind => r.id(base.of(kind))?,
+    };
+    let span = r.byte()?.wrapping_sub(1);
+    require(span <= MOST_CLASS || span == NO_OVERFLOW, "an object is too large")?;
+    Ok(NewObject { record: ObjectRecord::new(shape, class, flags, payload), class: span })
+}
+
+/// The next position of a list of positions that only go forward.
+fn advance(at: usize, by: u64, len: usize) -> Read<usize> {
+    let next = usize::try_from(by).ok().and_then(|by| at.checked_add(by));
+    next.filter(|&next| next < len).ok_or(Flaw::Invalid("a change of what is not there"))
+}
+
+/// Reads the records after the image's last.
+fn append<I: Id, T: Record>(
+    r: &mut Reader<'_>,
+    arena: &mut Arena<I, T>,
+    added: usize,
+    mut read: impl FnMut(&mut Reader<'_>, Option<&T>) -> Read<T>,
+) -> Read<()> {
+    r.spend(added.saturating_mul(size_of::<T>()))?;
+    let base = arena.items.len() as u32;
+    arena.items.reserve_exact(added);
+    for _ in 0..added {
+        let record = read(r, None)?;
+        arena.items.push(record);
+    }
+    arena.free_vacant(base);
+    Ok(())
+}
+
+/// Reads the image's records that changed, then those after its last.
+fn replace<I: Id, T: Record>(
+    r: &mut Reader<'_>,
+    arena: &mut Arena<I, T>,
+    added: usize,
+    mut read: impl FnMut(&mut Reader<'_>, usize, Option<&T>) -> Read<T>,
+) -> Read<()> {
+    let mut at = 0;
+    for _ in 0..r.count(0)? {
+        at = advance(at, r.uint()?, arena.items.len())?;
+        let record = read(r, at, arena.items.get(at))?;
+        require(!record.is_vacant(), "something of the engine's own is gone")?;
+        arena.items[at] = record;
+    }
+    append(r, arena, added, |r, old| read(r, usize::MAX, old))
+}
+
+fn read_string(r: &mut Reader<'_>, base: &Spans) -> Read<StringRecord> {
+    let tag = r.byte()?;
+    let repr = match tag & 7 {
+        0 => Repr::Vacant,
+        1 => {
+            let bytes = r.text()?;
+            r.spend(bytes.len())?;
+            Repr::of_latin1(bytes)
+        }
+        2 => {
+            let units = read_units(r)?;
+            require(units.iter().any(|&u| u > 255), "a narrow text is spelled as a wide one")?;
+            Repr::Wide(units.into_boxed_slice())
+        }
+        3 => {
+            let text = r.text()?;
+            r.spend(text.len())?;
+            let mut bytes = text.to_vec();
+            bytes.reserve_exact(room(r, 1)?);
+            Repr::Builder(Box::new(bytes))
+        }
+        4 => {
+            let mut units = read_units(r)?;
+            units.reserve_exact(room(r, 2)?);
+            Repr::WideBuilder(Box::new(units))
+        }
+        5 => Repr::Rope {
+            left: StrId::from_raw(r.id(base.strings)?),
+            right: StrId::from_raw(r.id(base.strings)?),
+            len: UNKNOWN,
+            wide: Wide::No,
+        },
+        6 => Repr::Slice { base: StrId::from_raw(r.id(base.strings)?), start: r.u32()?, len: r.u32()? },
+        _ => return Err(Flaw::Invalid("there is no such string")),
+    };
+    require(tag < 16 && (tag < 8 || matches!(tag & 7, 1 | 2 | 6)), "there is no such string")?;
+    let too_long = match &repr {
+        Repr::Latin1(bytes) => bytes.len() > MAX_LENGTH,
+        Repr::Wide(units) => units.len() > MAX_LENGTH,
+        Repr::Builder(bytes) => bytes.len() > MAX_LENGTH,
+        Repr::WideBuilder(units) => units.len() > MAX_LENGTH,
+        Repr::Slice { len, .. } => *len as usize > MAX_LENGTH,
+        Repr::Inline(..) | Repr::Rope { .. } | Repr::Vacant => false,
+    };
+    require(!too_long, "a string is too long")?;
+    let mut record = plain(repr);
+    if tag >= 8 {
+        record.role = Role::Atom;
+    }
+    Ok(record)
+}
+
+fn read_units(r: &mut Reader<'_>) -> Read<Vec<u16>> {
+    let mut units = Vec::with_capacity(r.count(2)?);
+    for _ in 0..units.capacity() {
+        units.push(r.u16()?);
+    }
+    Ok(units)
+}
+
+fn read_symbol(r: &mut Reader<'_>, base: &Spans) -> Read<SymbolRecord> {
+    let kind = match r.byte()? {
+        0 => return Ok(SymbolRecord::vacant()),
+        1 => SymbolKind::Unique,
+        2 => SymbolKind::Registered,
+        4 => SymbolKind::Private,
+        // The well-known ones are the image's.
+        _ => return Err(Flaw::Invalid("there is no such symbol")),
+    };
+    let description = if r.flag()? { Some(StrId::from_raw(r.id(base.strings)?)) } else { None };
+    Ok(SymbolRecord { description, kind: Some(kind) })
+}
+
+fn read_view(r: &mut Reader<'_>, base: &Spans) -> Read<ViewRecord> {
+    if !r.flag()? {
+        return Ok(ViewRecord(None));
+    }
+    let buffer = ObjId::from_raw(r.id(base.objects)?);
+    Ok(ViewRecord(Some(View { buffer, element: r.byte()?, offset: r.u32()?, length: r.option()? })))
+}
+
+pub(super) fn read_key(r: &mut Reader<'_>, base: &Spans) -> Read<Key> {
+    let n = r.uint()?;
+    match n & 3 {
+        0 => {
+            let index = u32::try_from(n >> 2).ok().and_then(Key::index);
+            index.ok_or(Flaw::Invalid("a key is out of range"))
+        }
+        1 if n == 1 => Ok(Key::atom(StrId::from_raw(small(r.id(base.strings)?)?))),
+        2 if n == 2 => Ok(Key::symbol(SymId::from_raw(small(r.id(base.symbols)?)?))),
+        3 if n == 3 => Ok(Key::DELETED),
+        _ => Err(Flaw::Invalid("there is no such key")),
+    }
+}
+
+/// Ids in keys have thirty bits.
+fn small(id: u32) -> Read<u32> {
+    require(id < (1 << 30) - 1, "an id is out of range")?;
+    Ok(id)
+}
+
+fn read_shape(r: &mut Reader<'_>, base: &Spans) -> Read<ShapeRecord> {
+    let tag = r.byte()?;
+    if tag == 0 {
+        return Ok(ShapeRecord::vacant());
+    }
+    require(tag < 32, "there is no such shape")?;
+    let table = Some(TableId::from_raw(r.id(base.tables)?));
+    let count = r.u32()?;
+    let prototype = if tag & 16 != 0 { Some(ObjId::from_raw(r.id(base.objects)?)) } else { None };
+    let parent = match tag & 7 {
+        2..=5 => Some(ShapeId::from_raw(r.id(base.shapes)?)),
+        1 | 6 => None,
+        _ => return Err(Flaw::Invalid("there is no such shape")),
+    };
+    let mut property = || -> Read<(Key, Attrs)> {
+        let key = read_key(r, base)?;
+        let attrs = r.byte()?;
+        require(attrs < 16 && key != Key::DELETED, "a property has unknown attributes")?;
+        Ok((key, Attrs(attrs)))
+    };
+    let step = match tag & 7 {
+        1 => Step::Root,
+        2 => {
+            let (key, attrs) = property()?;
+            Step::Add(key, attrs)
+        }
+        3 => {
+            let (key, attrs) = property()?;
+            Step::Reconfigure(key, attrs)
+        }
+        4 => Step::Prototype(prototype),
+        5 => Step::PreventExtensions,
+        _ => Step::Dictionary,
+    };
+    let extensible = if tag & 8 != 0 { Extensible::No } else { Extensible::Yes };
+    Ok(ShapeRecord { prototype, parent, table, count, step, extensible, edges: Edges::None })
+}
+
+/// The size of an index: a power of two, or nothing. Paid for.
+fn read_index(r: &mut Reader<'_>) -> Read<usize> {
+    match r.byte()? {
+        0 => Ok(0),
+        log @ 1..=31 => {
+            let size = 1usize << (log - 1);
+            r.spend(size * 4)?;
+            Ok(size)
+        }
+        _ => Err(Flaw::TooLarge),
+    }
+}
+
+fn read_map(r: &mut Reader<'_>, base: &Spans) -> Read<OrderedTable> {
+    if !r.flag()? {
+        return Ok(OrderedTable::vacant());
+    }
+    let spare = room(r, size_of::<Entry>())?;
+    let index = read_index(r)?;
+    let mut entries = Vec::with_capacity(r.count(size_of::<Entry>())?);
+    let mut sequence = 0u64;
+    for i in 0..entries.capacity() {
+        let step = r.uint()?;
+        require(i == 0 || step > 0, "entries of a Map are out of order")?;
+        sequence = sequence.checked_add(step).ok_or(Flaw::Invalid("a Map is too old"))?;
+        let key = read_value(r, base)?;
+        require(collection::canonical(key) == key, "a key of a Map is not canonical")?;
+        entries.push(Entry { key, value: read_value(r, base)?, sequence, hash: 0 });
+    }
+    let ahead = r.uint()?;
+    require(ahead > 0 || entries.is_empty(), "a Map is too young")?;
+    let next = sequence.checked_add(ahead).filter(|&n| n < u64::MAX / 2);
+    let next_sequence = next.ok_or(Flaw::Invalid("a Map is too old"))?;
+    entries.reserve_exact(spare);
+    require(
+        index > entries.capacity() || (index == 0 && entries.capacity() == 0),
+        "a Map's index is too small",
+    )?;
+    let live = entries.iter().filter(|e| !e.key.is_hole()).count();
+    let first = entries.iter().position(|e| !e.key.is_hole()).unwrap_or(entries.len());
+    Ok(OrderedTable {
+        entries,
+        index: vec![collection::EMPTY; index],
+        live,
+        first,
+        next_sequence,
+        vacancy: Vacancy::Taken,
+    })
+}
+
+fn read_weak(r: &mut Reader<'_>, base: &Spans) -> Read<WeakTable> {
+    if !r.flag()? {
+        return Ok(WeakTable::vacant());
+    }
+    let count = r.count(ENTRY)?;
+    let mut entries = FxHashMap::default();
+    for _ in 0..count {
+        let (key, value) = (read_value(r, base)?, read_value(r, base)?);
+        require(key.is_object() || key.is_symbol(), "a weak key is neither an object nor a symbol")?;
+        require(entries.insert(key.bits(), (key, value)).is_none(), "a weak key is there twice")?;
+    }
+    Ok(WeakTable { entries, vacancy: Vacancy::Taken })
+}

@@ -1,0 +1,561 @@
+//! The heap as bytes: everything in which it differs from the image it was forked from.
+//!
+//! Ids are kept. Each arena is written as patches (records of the image that changed) and additions (records after the
+//! image's last, free entries included). What can be computed is not written: hashes, the edges between shapes, the root
+//! shapes, the symbol registry, positions in the slab. The writer expects a heap that was just collected, so that only
+//! what is reachable is written and free entries are where the reader will put them.
+
+use super::arena::{Arena, Id, Record};
+use super::array::{Elements, LengthState};
+use super::buffer::{Buffer, Detached, ViewRecord};
+use super::class::Class;
+use super::collection::OrderedTable;
+use super::function::{Accessor, BigRecord, Cell, Closure, Fields};
+use super::object::ObjectRecord;
+use super::shape::{Extensible, ShapeRecord, Step};
+use super::string::{Repr, Role, StringRecord};
+use super::table::PropertyTable;
+use super::weak::WeakTable;
+use super::{Heap, Key, KeyKind, Payload, Slot, SymbolKind};
+use crate::snapshot::bytes::Writer;
+use crate::value::{Internal, Unpacked, Value};
+use rustc_hash::FxHashMap;
+
+/// How many entries each arena has: where the ids of a fork's own records begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spans {
+    pub(crate) strings: u32,
+    pub(crate) symbols: u32,
+    pub(crate) bigints: u32,
+    pub(crate) objects: u32,
+    pub(crate) cells: u32,
+    pub(crate) shapes: u32,
+    pub(crate) tables: u32,
+    pub(crate) accessors: u32,
+    pub(crate) elements: u32,
+    pub(crate) fields: u32,
+    pub(crate) closures: u32,
+    pub(crate) maps: u32,
+    pub(crate) weaks: u32,
+    pub(crate) buffers: u32,
+    pub(crate) views: u32,
+}
+
+impl Spans {
+    /// Where the ids of this kind of payload begin.
+    pub(crate) fn of(&self, payload: Payload) -> u32 {
+        match payload {
+            Payload::None => 0,
+            Payload::Elements => self.elements,
+            Payload::Cell => self.cells,
+            Payload::Slots => self.fields,
+            Payload::Closure => self.closures,
+            Payload::Map => self.maps,
+            Payload::Weak => self.weaks,
+            Payload::Buffer => self.buffers,
+            Payload::View => self.views,
+        }
+    }
+}
+
+/// The first byte of a value.
+pub(super) mod tag {
+    pub(crate) const UNDEFINED: u8 = 0;
+    pub(crate) const NULL: u8 = 1;
+    pub(crate) const FALSE: u8 = 2;
+    pub(crate) const TRUE: u8 = 3;
+    pub(crate) const HOLE: u8 = 4;
+    pub(crate) const INT: u8 = 5;
+    pub(crate) const DOUBLE: u8 = 6;
+    pub(crate) const STRING: u8 = 7;
+    pub(crate) const SYMBOL: u8 = 8;
+    pub(crate) const BIGINT: u8 = 9;
+    pub(crate) const OBJECT: u8 = 10;
+    pub(crate) const ARRAY: u8 = 11;
+    pub(crate) const ACCESSOR: u8 = 12;
+    pub(crate) const CELL: u8 = 13;
+    pub(crate) const SLOTS: u8 = 14;
+    pub(crate) const SHAPE: u8 = 15;
+    pub(crate) const RAW: u8 = 16;
+    /// From here on the byte is a small integer by itself.
+    pub(crate) const SMALL: u8 = 32;
+    /// The integer that [`SMALL`] stands for.
+    pub(crate) const LEAST: i32 = -16;
+}
+
+/// Appends a value.
+pub(crate) fn write_value(w: &mut Writer, base: &Spans, v: Value) {
+    let mut id = |tag: u8, id: u32, from: u32| {
+        w.byte(tag);
+        w.id(id, from);
+    };
+    match v.unpack() {
+        Unpacked::Undefined => w.byte(tag::UNDEFINED),
+        Unpacked::Null => w.byte(tag::NULL),
+        Unpacked::Bool(false) => w.byte(tag::FALSE),
+        Unpacked::Bool(true) => w.byte(tag::TRUE),
+        Unpacked::Hole => w.byte(tag::HOLE),
+        Unpacked::Int(i) => {
+            match u8::try_from(i64::from(i) - i64::from(tag::LEAST) + i64::from(tag::SMALL)) {
+                Ok(small) if i >= tag::LEAST => w.byte(small),
+                _ => {
+                    w.byte(tag::INT);
+                    w.int(i64::from(i));
+                }
+            }
+        }
+        Unpacked::Double(x) => {
+            w.byte(tag::DOUBLE);
+            w.word(x.to_bits());
+        }
+        Unpacked::String(s) => id(tag::STRING, s.raw(), base.strings),
+        Unpacked::Symbol(s) => id(tag::SYMBOL, s.raw(), base.symbols),
+        Unpacked::BigInt(b) => id(tag::BIGINT, b.raw(), base.bigints),
+        Unpacked::Object(o) if v.is_array() => id(tag::ARRAY, o.raw(), base.objects),
+        Unpacked::Object(o) => id(tag::OBJECT, o.raw(), base.objects),
+        Unpacked::Internal(Internal::Accessor(a)) => id(tag::ACCESSOR, a.raw(), base.accessors),
+        Unpacked::Internal(Internal::Cell(c)) => id(tag::CELL, c.raw(), base.cells),
+        Unpacked::Internal(Internal::Slots(s)) => id(tag::SLOTS, s.raw(), base.fields),
+        Unpacked::Internal(Internal::Shape(s)) => id(tag::SHAPE, s.raw(), base.shapes),
+        Unpacked::Internal(Internal::Raw(n)) => {
+            w.byte(tag::RAW);
+            w.uint(u64::from(n));
+        }
+    }
+}
+
+/// Appends values with their number in front.
+pub(crate) fn write_values(w: &mut Writer, base: &Spans, values: &[Value]) {
+    w.count(values.len());
+    values.iter().for_each(|&v| write_value(w, base, v));
+}
+
+impl Heap {
+    /// How many entries each arena has.
+    pub(crate) fn spans(&self) -> Spans {
+        macro_rules! spans {
+            ($($arena:ident)*) => { Spans { $($arena: self.$arena.span() as u32),* } };
+        }
+        spans!(strings symbols bigints objects cells shapes tables accessors elements fields closures maps weaks buffers
+            views)
+    }
+
+    /// Appends everything in which this heap differs from the image that it was forked from. The heap has just been
+    /// collected.
+    pub(crate) fn save(&self, image: &Heap, w: &mut Writer) {
+        let base = &image.spans();
+        let spans = self.spans();
+        macro_rules! additions {
+            ($($arena:ident)*) => {$(w.count(spans.$arena.saturating_sub(base.$arena) as usize);)*};
+        }
+        additions!(strings symbols bigints objects cells shapes tables accessors elements fields closures maps weaks
+            buffers views);
+        w.uint(u64::from(self.epoch));
+        w.count(self.account.outside());
+        w.byte(self.interner.table.len().trailing_zeros() as u8);
+        let prefixes = self.prefixes(base);
+
+        added(w, &self.strings, base.strings, |w, _, s| write_string(w, base, s));
+        added(w, &self.symbols, base.symbols, |w, _, s| {
+            w.byte(match s.kind {
+                None => 0,
+                Some(SymbolKind::Unique) => 1,
+                Some(SymbolKind::Registered) => 2,
+                Some(SymbolKind::WellKnown) => 3,
+                Some(SymbolKind::Private) => 4,
+            });
+            if s.kind.is_some() {
+                w.flag(s.description.is_some());
+                if let Some(d) = s.description {
+                    w.id(d.raw(), base.strings);
+                }
+            }
+        });
+        added(w, &self.bigints, base.bigints, |w, _, BigRecord(n)| match n {
+            None => w.byte(0),
+            Some(n) => {
+                w.byte(1);
+                w.text(&n.to_signed_bytes_le());
+            }
+        });
+        added(w, &self.views, base.views, |w, _, ViewRecord(view)| match view {
+            None => w.byte(0),
+            Some(view) => {
+                w.byte(1);
+                w.id(view.buffer.raw(), base.objects);
+                w.byte(view.element);
+                w.uint(u64::from(view.offset));
+                w.option(view.length);
+            }
+        });
+        changed(w, &self.shapes, &image.shapes, same_shape, |w, _, s| write_shape(w, base, s));
+        changed(w, &self.tables, &image.tables, same_table, |w, id, t| {
+            let prefix = prefixes.get(&id).copied();
+            let prefix = prefix.filter(|&(of, n)| {
+                let (ours, theirs) = (t.entries.get(..n), self.tables.items[of as usize].entries.get(..n));
+                ours.is_some() && ours == theirs
+            });
+            write_table(w, base, t, prefix);
+        });
+        let same_object = |a: &ObjectRecord, b: &ObjectRecord| {
+            a.shape == b.shape
+                && (a.class, a.flags, a.payload) == (b.class, b.flags, b.payload)
+                && a.overflow_class == b.overflow_class
+                && a.slots == b.slots
+                && match (a.span(), b.span()) {
+                    (Some(x), Some(y)) => self.slab.slice(x) == image.slab.slice(y),
+                    _ => true,
+                }
+        };
+        changed(w, &self.objects, &image.objects, same_object, |w, id, o| {
+            let before = image.objects.items.get(id as usize).map(|o| (image, o));
+            self.write_object(w, base, o, before);
+        });
+        let same_closure = |a: &Closure, b: &Closure| {
+            (a.code, a.home, a.capture_class, a.capture_count)
+                == (b.code, b.home, b.capture_class, b.capture_count)
+                && match (a.span(), b.span()) {
+                    (Some(x), Some(y)) => self.slab.slice(x) == image.slab.slice(y),
+                    _ => true,
+                }
+        };
+        changed(w, &self.closures, &image.closures, same_closure, |w, _, c| {
+            if c.is_vacant() {
+                return w.byte(0);
+            }
+            w.byte(1);
+            w.uint(u64::from(c.code));
+            write_value(w, base, c.home);
+            let captures = c.span().map(|span| self.slab.slice(span)).unwrap_or_default();
+            write_values(w, base, &captures[..usize::from(c.capture_count).min(captures.len())]);
+        });
+        changed(
+            w,
+            &self.cells,
+            &image.cells,
+            |a, b| a.0 == b.0,
+            |w, _, Cell(v)| {
+                w.flag(*v != Value::VACANT);
+                if *v != Value::VACANT {
+                    write_value(w, base, *v);
+                }
+            },
+        );
+        let same_pair = |a: &Accessor, b: &Accessor| (a.get, a.set) == (b.get, b.set);
+        changed(w, &self.accessors, &image.accessors, same_pair, |w, _, pair| {
+            w.flag(!pair.is_vacant());
+            if !pair.is_vacant() {
+                write_value(w, base, pair.get);
+                write_value(w, base, pair.set);
+            }
+        });
+        let same_elements = |a: &Elements, b: &Elements| {
+            (a.length, a.state, a.values.room()) == (b.length, b.state, b.values.room())
+                && a.values[..] == b.values[..]
+        };
+        changed(w, &self.elements, &image.elements, same_elements, |w, _, e| {
+            w.byte(match e.state {
+                LengthState::Vacant => 0,
+                LengthState::Writable => 1,
+                LengthState::ReadOnly => 2,
+            });
+            if e.state != LengthState::Vacant {
+                write_values(w, base, &e.values);
+                let (before, behind) = e.values.room();
+                w.count(before);
+                w.count(behind);
+                w.count((e.length as usize).saturating_sub(e.values.len()));
+            }
+        });
+        let same_fields = |a: &Fields, b: &Fields| {
+            a.vacancy == b.vacancy && a.values == b.values && a.values.capacity() == b.values.capacity()
+        };
+        changed(w, &self.fields, &image.fields, same_fields, |w, _, f| {
+            w.flag(!f.is_vacant());
+            if !f.is_vacant() {
+                write_values(w, base, &f.values);
+                w.count(f.values.capacity() - f.values.len());
+            }
+        });
+        changed(w, &self.maps, &image.maps, same_map, |w, _, m| write_map(w, base, m));
+        let same_weak = |a: &WeakTable, b: &WeakTable| a.vacancy == b.vacancy && a.entries == b.entries;
+        changed(w, &self.weaks, &image.weaks, same_weak, |w, _, t| write_weak(w, base, t));
+        let same_buffer = |a: &Buffer, b: &Buffer| {
+            (a.vacancy, a.detached, a.max, &a.bytes) == (b.vacancy, b.detached, b.max, &b.bytes)
+                && a.bytes.capacity() == b.bytes.capacity()
+        };
+        changed(w, &self.buffers, &image.buffers, same_buffer, |w, _, b| {
+            if b.is_vacant() {
+                return w.byte(0);
+            }
+            w.byte(if b.detached == Detached::Yes { 2 } else { 1 });
+            w.option(b.max);
+            w.text(&b.bytes);
+            w.count(b.bytes.capacity() - b.bytes.len());
+        });
+    }
+
+    /// For tables of our own that began as a copy of one of the image's: which, and how much of it.
+    fn prefixes(&self, base: &Spans) -> FxHashMap<u32, (u32, usize)> {
+        let mut prefixes = FxHashMap::default();
+        for shape in self.shapes.items.iter().skip(base.shapes as usize) {
+            if let (Some(table), Some(parent)) = (shape.table, shape.parent)
+                && parent.raw() < base.shapes
+                && let Some(of) = self.shapes[parent].table
+                && of.raw() < base.tables
+            {
+                prefixes.insert(table.raw(), (of.raw(), self.shapes[parent].count as usize));
+            }
+        }
+        prefixes
+    }
+
+    fn write_object(
+        &self,
+        w: &mut Writer,
+        base: &Spans,
+        o: &ObjectRecord,
+        before: Option<(&Heap, &ObjectRecord)>,
+    ) {
+        w.byte(o.class as u8);
+        if o.class == Class::Vacant {
+            return;
+        }
+        w.byte(o.flags.0);
+        w.id(o.shape.raw(), base.shapes);
+        if o.class.payload() != Payload::None {
+            w.id(o.payload, base.of(o.class.payload()));
+        }
+        w.byte(o.span().map_or(0, |span| span.class + 1));
+        let value = |heap: &Heap, o: &ObjectRecord, slot: usize| {
+            if slot < o.capacity() { heap.slot_of(o, slot as Slot) } else { Value::UNDEFINED }
+        };
+        match before {
+            None => {
+                let used = (0..o.capacity()).rev().find(|&s| !value(self, o, s).is_undefined());
+                let used = used.map_or(0, |last| last + 1);
+                w.count(used);
+                (0..used).for_each(|s| write_value(w, base, value(self, o, s)));
+            }
+            Some((image, old)) => {
+                let moved: Vec<usize> =
+                    (0..o.capacity()).filter(|&s| value(self, o, s) != value(image, old, s)).collect();
+                w.count(moved.len());
+                let mut at = 0;
+                for slot in moved {
+                    w.count(slot - at);
+                    at = slot;
+                    write_value(w, base, value(self, o, slot));
+                }
+            }
+        }
+    }
+
+    /// A slot of a record; the caller has compared with its capacity.
+    fn slot_of(&self, o: &ObjectRecord, slot: Slot) -> Value {
+        match o.slots.get(slot as usize) {
+            Some(&v) => v,
+            None => self.slab.values[o.overflow as usize + slot as usize - super::object::INLINE_SLOTS],
+        }
+    }
+}
+
+/// Writes the records after the image's last.
+fn added<I: Id, T: Record>(
+    w: &mut Writer,
+    arena: &Arena<I, T>,
+    from: u32,
+    mut write: impl FnMut(&mut Writer, u32, &T),
+) {
+    for (i, record) in arena.items.iter().enumerate().skip(from as usize) {
+        write(w, i as u32, record);
+    }
+}
+
+/// Writes the image's records that changed, then those after its last.
+fn changed<I: Id, T: Record>(
+    w: &mut Writer,
+    arena: &Arena<I, T>,
+    image: &Arena<I, T>,
+    same: impl Fn(&T, &T) -> bool,
+    mut write: impl FnMut(&mut Writer, u32, &T),
+) {
+    let pairs = arena.items.iter().zip(&image.items).enumerate();
+    let moved: Vec<usize> = pairs.filter(|(_, (a, b))| !same(a, b)).map(|(i, _)| i).collect();
+    w.count(moved.len());
+    let mut at = 0;
+    for i in moved {
+        w.count(i - at);
+        at = i;
+        write(w, i as u32, &arena.items[i]);
+    }
+    added(w, arena, image.items.len() as u32, write);
+}
+
+fn write_string(w: &mut Writer, base: &Spans, s: &StringRecord) {
+    let role = if s.role == Role::Plain { 0 } else { 8 };
+    let mut narrow = |bytes: &[u8]| {
+        w.byte(1 | role);
+        w.text(bytes);
+    };
+    match &s.repr {
+        Repr::Vacant => w.byte(0),
+        Repr::Inline(len, bytes) => narrow(&bytes[..usize::from(*len)]),
+        Repr::Latin1(bytes) => narrow(bytes),
+        Repr::Wide(units) => {
+            w.byte(2 | role);
+            w.count(units.len());
+            units.iter().for_each(|&u| w.uint(u64::from(u)));
+        }
+        Repr::Builder(bytes) => {
+            w.byte(3);
+            w.text(bytes);
+            w.count(bytes.capacity() - bytes.len());
+        }
+        Repr::WideBuilder(units) => {
+            w.byte(4);
+            w.count(units.len());
+            units.iter().for_each(|&u| w.uint(u64::from(u)));
+            w.count(units.capacity() - units.len());
+        }
+        Repr::Rope { left, right, .. } => {
+            w.byte(5);
+            w.id(left.raw(), base.strings);
+            w.id(right.raw(), base.strings);
+        }
+        Repr::Slice { base: of, start, len } => {
+            w.byte(6 | role);
+            w.id(of.raw(), base.strings);
+            w.uint(u64::from(*start));
+            w.uint(u64::from(*len));
+        }
+    }
+}
+
+pub(super) fn write_key(w: &mut Writer, base: &Spans, key: Key) {
+    if key == Key::DELETED {
+        return w.byte(3);
+    }
+    match key.kind() {
+        KeyKind::Index(i) => w.uint(u64::from(i) << 2),
+        KeyKind::Atom(id) => {
+            w.byte(1);
+            w.id(id.raw(), base.strings);
+        }
+        KeyKind::Symbol(id) => {
+            w.byte(2);
+            w.id(id.raw(), base.symbols);
+        }
+    }
+}
+
+fn same_shape(a: &ShapeRecord, b: &ShapeRecord) -> bool {
+    (a.prototype, a.parent, a.table, a.count, a.step, a.extensible)
+        == (b.prototype, b.parent, b.table, b.count, b.step, b.extensible)
+}
+
+fn write_shape(w: &mut Writer, base: &Spans, s: &ShapeRecord) {
+    let Some(table) = s.table else { return w.byte(0) };
+    let closed = if s.extensible == Extensible::No { 8 } else { 0 };
+    let prototype = if s.prototype.is_some() { 16 } else { 0 };
+    w.byte(
+        closed
+            | prototype
+            | match s.step {
+                Step::Root => 1,
+                Step::Add(..) => 2,
+                Step::Reconfigure(..) => 3,
+                Step::Prototype(_) => 4,
+                Step::PreventExtensions => 5,
+                Step::Dictionary => 6,
+            },
+    );
+    w.id(table.raw(), base.tables);
+    w.uint(u64::from(s.count));
+    if let Some(p) = s.prototype {
+        w.id(p.raw(), base.objects);
+    }
+    if let Some(parent) = s.parent {
+        w.id(parent.raw(), base.shapes);
+    }
+    if let Step::Add(key, attrs) | Step::Reconfigure(key, attrs) = s.step {
+        write_key(w, base, key);
+        w.byte(attrs.0);
+    }
+}
+
+fn same_table(a: &PropertyTable, b: &PropertyTable) -> bool {
+    a.vacant == b.vacant
+        && a.entries == b.entries
+        && a.entries.capacity() == b.entries.capacity()
+        && a.index.len() == b.index.len()
+}
+
+fn write_table(w: &mut Writer, base: &Spans, t: &PropertyTable, prefix: Option<(u32, usize)>) {
+    if t.is_vacant() {
+        return w.byte(0);
+    }
+    w.byte(1);
+    write_room(w, t.entries.capacity() - t.entries.len(), t.index.len());
+    let (of, taken) = prefix.unwrap_or((0, 0));
+    w.count(taken);
+    if taken > 0 {
+        w.uint(u64::from(of));
+    }
+    let rest = &t.entries[taken..];
+    w.count(rest.len());
+    for entry in rest {
+        write_key(w, base, entry.key);
+        w.byte(entry.attrs.0);
+    }
+}
+
+/// The spare capacity of a table, and the size of its index: a power of two, or nothing.
+fn write_room(w: &mut Writer, spare: usize, index: usize) {
+    w.count(spare);
+    w.byte(if index == 0 { 0 } else { 1 + index.trailing_zeros() as u8 });
+}
+
+fn same_map(a: &OrderedTable, b: &OrderedTable) -> bool {
+    a.vacancy == b.vacancy
+        && a.next_sequence == b.next_sequence
+        && a.entries.capacity() == b.entries.capacity()
+        && a.index.len() == b.index.len()
+        && a.entries.len() == b.entries.len()
+        && a.entries
+            .iter()
+            .zip(&b.entries)
+            .all(|(x, y)| (x.key, x.value, x.sequence) == (y.key, y.value, y.sequence))
+}
+
+fn write_map(w: &mut Writer, base: &Spans, m: &OrderedTable) {
+    w.flag(!m.is_vacant());
+    if m.is_vacant() {
+        return;
+    }
+    write_room(w, m.entries.capacity() - m.entries.len(), m.index.len());
+    w.count(m.entries.len());
+    let mut at = 0;
+    for entry in &m.entries {
+        w.uint(entry.sequence - at);
+        at = entry.sequence;
+        write_value(w, base, entry.key);
+        write_value(w, base, entry.value);
+    }
+    w.uint(m.next_sequence - at);
+}
+
+fn write_weak(w: &mut Writer, base: &Spans, t: &WeakTable) {
+    w.flag(!t.is_vacant());
+    if t.is_vacant() {
+        return;
+    }
+    // The order of a hash table is nobody's business.
+    let mut entries: Vec<(Value, Value)> = t.entries.values().copied().collect();
+    entries.sort_unstable_by_key(|(key, _)| key.bits());
+    w.count(entries.len());
+    for (key, value) in entries {
+        write_value(w, base, key);
+        write_value(w, base, value);
+    }
+}

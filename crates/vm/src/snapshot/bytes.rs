@@ -1,0 +1,231 @@
+//! How everything in a blob is spelled: varints, counted lists, and a reader that trusts nothing.
+//!
+//! A reader has a budget of memory: whatever is allocated on behalf of the blob is paid for first, and a list is never
+//! longer than the bytes that are left could describe. So a hostile length is an error before it is an allocation.
+
+/// What is wrong with a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// It does not describe anything this engine could have written.
+    Invalid(&'static str),
+    /// It asks for more memory than the limits allow.
+    TooLarge,
+}
+
+/// Whether reading went well.
+pub(crate) type Read<T> = Result<T, Flaw>;
+
+/// Answers the flaw unless the condition holds.
+pub(crate) fn require(holds: bool, what: &'static str) -> Read<()> {
+    if holds { Ok(()) } else { Err(Flaw::Invalid(what)) }
+}
+
+/// Bytes under construction.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    out: Vec<u8>,
+}
+
+impl Writer {
+    pub(crate) fn new() -> Writer {
+        Writer::default()
+    }
+
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.out
+    }
+
+    pub(crate) fn byte(&mut self, byte: u8) {
+        self.out.push(byte);
+    }
+
+    /// Seven bits a byte, the low ones first.
+    pub(crate) fn uint(&mut self, mut n: u64) {
+        while n >= 0x80 {
+            self.out.push(n as u8 | 0x80);
+            n >>= 7;
+        }
+        self.out.push(n as u8);
+    }
+
+    pub(crate) fn count(&mut self, n: usize) {
+        self.uint(n as u64);
+    }
+
+    /// A signed number: small ones of either sign are short.
+    pub(crate) fn int(&mut self, n: i64) {
+        self.uint((n << 1 ^ n >> 63) as u64);
+    }
+
+    /// An id, as its distance from where the new ones begin.
+    pub(crate) fn id(&mut self, id: u32, base: u32) {
+        self.int(i64::from(id) - i64::from(base));
+    }
+
+    pub(crate) fn word(&mut self, word: u64) {
+        self.out.extend_from_slice(&word.to_le_bytes());
+    }
+
+    /// Bytes with their number in front.
+    pub(crate) fn text(&mut self, bytes: &[u8]) {
+        self.count(bytes.len());
+        self.out.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn flag(&mut self, flag: bool) {
+        self.byte(u8::from(flag));
+    }
+
+    /// A number that may be missing.
+    pub(crate) fn option(&mut self, n: Option<u32>) {
+        self.uint(n.map_or(0, |n| u64::from(n) + 1));
+    }
+}
+
+/// Bytes to be understood.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+    /// Bytes of memory that may still be allocated.
+    budget: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8], budget: usize) -> Reader<'a> {
+        Reader { rest: bytes, budget }
+    }
+
+    /// Pays for memory.
+    pub(crate) fn spend(&mut self, bytes: usize) -> Read<()> {
+        self.budget = self.budget.checked_sub(bytes).ok_or(Flaw::TooLarge)?;
+        Ok(())
+    }
+
+    pub(crate) fn byte(&mut self) -> Read<u8> {
+        let (&first, rest) = self.rest.split_first().ok_or(Flaw::Invalid("it ends too early"))?;
+        self.rest = rest;
+        Ok(first)
+    }
+
+    /// The next byte, not yet taken.
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.rest.first().copied()
+    }
+
+    pub(crate) fn uint(&mut self) -> Read<u64> {
+        let mut n = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7F);
+            // Only one spelling of each number: equal states have equal bytes.
+            require(bits << shift >> shift == bits && (byte != 0 || shift == 0), "a number is too long")?;
+            n |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(n);
+            }
+        }
+        Err(Flaw::Invalid("a number is too long"))
+    }
+
+    pub(crate) fn u32(&mut self) -> Read<u32> {
+        u32::try_from(self.uint()?).map_err(|_| Flaw::Invalid("a number is too large"))
+    }
+
+    pub(crate) fn u16(&mut self) -> Read<u16> {
+        u16::try_from(self.uint()?).map_err(|_| Flaw::Invalid("a number is too large"))
+    }
+
+    pub(crate) fn int(&mut self) -> Read<i64> {
+        let n = self.uint()?;
+        Ok((n >> 1) as i64 ^ -((n & 1) as i64))
+    }
+
+    pub(crate) fn i32(&mut self) -> Read<i32> {
+        i32::try_from(self.int()?).map_err(|_| Flaw::Invalid("a number is too large"))
+    }
+
+    pub(crate) fn id(&mut self, base: u32) -> Read<u32> {
+        let id = self.int()?.checked_add(i64::from(base));
+        id.and_then(|id| u32::try_from(id).ok()).ok_or(Flaw::Invalid("an id is out of range"))
+    }
+
+    pub(crate) fn word(&mut self) -> Read<u64> {
+        let (word, rest) = self.rest.split_first_chunk::<8>().ok_or(Flaw::Invalid("it ends too early"))?;
+        self.rest = rest;
+        Ok(u64::from_le_bytes(*word))
+    }
+
+    /// The length of a list whose items take at least a byte each here, and `size` bytes each in memory. Pays for them.
+    pub(crate) fn count(&mut self, size: usize) -> Read<usize> {
+        let n = self.uint()?;
+        let n = usize::try_from(n).ok().filter(|&n| n <= self.rest.len());
+        let n = n.ok_or(Flaw::Invalid("a list is longer than what is left"))?;
+        self.spend(n.saturating_mul(size))?;
+        Ok(n)
+    }
+
+    /// Bytes with their number in front. Paid for by whoever keeps them.
+    pub(crate) fn text(&mut self) -> Read<&'a [u8]> {
+        let n = self.count(0)?;
+        let (text, rest) = self.rest.split_at(n);
+        self.rest = rest;
+        Ok(text)
+    }
+
+    pub(crate) fn flag(&mut self) -> Read<bool> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Flaw::Invalid("a flag is neither set nor clear")),
+        }
+    }
+
+    pub(crate) fn option(&mut self) -> Read<Option<u32>> {
+        match self.uint()? {
+            0 => Ok(None),
+            n => u32::try_from(n - 1).map(Some).map_err(|_| Flaw::Invalid("a number is too large")),
+        }
+    }
+
+    /// Everything must have been used.
+    pub(crate) fn end(&self) -> Read<()> {
+        require(self.rest.is_empty(), "there is something after its end")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_as_they_were_written() {
+        let unsigned = [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX];
+        let signed = [0, -1, 1, 63, -64, 64, -65, i64::MIN, i64::MAX];
+        let mut w = Writer::new();
+        unsigned.iter().for_each(|&n| w.uint(n));
+        signed.iter().for_each(|&n| w.int(n));
+        let bytes = w.finish();
+        let mut r = Reader::new(&bytes, 0);
+        for n in unsigned {
+            assert_eq!(r.uint(), Ok(n));
+        }
+        for n in signed {
+            assert_eq!(r.int(), Ok(n));
+        }
+        assert_eq!(r.end(), Ok(()));
+    }
+
+    #[test]
+    fn a_number_has_one_spelling_and_at_most_sixty_four_bits() {
+        for bytes in [&[0x80, 0][..], &[0xFF; 9], &[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2]] {
+            assert!(Reader::new(bytes, 0).uint().is_err(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_no_longer_than_the_bytes_that_describe_it_and_no_larger_than_the_budget() {
+        assert_eq!(Reader::new(&[3, 0, 0, 0], 24).count(8), Ok(3));
+        assert_eq!(Reader::new(&[3, 0, 0, 0], 23).count(8), Err(Flaw::TooLarge));
+        assert!(Reader::new(&[3, 0, 0], 1 << 20).count(8).is_err());
+    }
+}

@@ -1,0 +1,361 @@
+//! A machine as bytes: programs, heap, frames, registers and queues.
+//!
+//! Every field of the machine is named here, so that a new one cannot be forgotten: the compiler asks for a line.
+
+use super::SnapshotError;
+use super::bytes::{Flaw, Read, Reader, Writer, require};
+use super::program;
+use crate::code::Base;
+use crate::exec::state::{HostCall, Job, Limit, Limits, ReactionKind, Site, State};
+use crate::exec::{Calling, Frame, FrameFlags, Image, RECORD_FIELDS, REGISTERS, Vm, saved_frame};
+use crate::heap::{
+    Class, ClosureId, Heap, Key, OverLimit, Pace, Point, Spans, atoms, read_value, read_values, write_value,
+    write_values,
+};
+use crate::value::Value;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Where execution stands while a snapshot is taken.
+const SNAPSHOT: Point = Point(u64::MAX - 1);
+
+/// Writes a machine. It is collected first.
+pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
+    let used = registers_in_use(&vm.state);
+    vm.regs.truncate(used);
+    vm.regs.resize(room_for(&vm.state, used), Value::UNDEFINED);
+    // Only a footprint beyond all limits can make this fail, and then the run is as good as over.
+    if let Err(over) = vm.state.collect(&vm.regs, SNAPSHOT) {
+        vm.refused.get_or_insert(Limit::Heap(over));
+    }
+    vm.state.heap.settle();
+    let Vm { state, regs, refused } = &*vm;
+    let State {
+        heap,
+        frames,
+        pc,
+        fuel,
+        limits,
+        code,
+        constants,
+        sites: _,
+        templates,
+        realm: _,
+        helpers: _,
+        jobs,
+        waiting,
+        pending,
+        pending_calling,
+        above,
+        root,
+        job_promise,
+        random,
+        now,
+        // A cache: patterns are compiled again.
+        regexps: _,
+        printed,
+    } = state;
+    let taken = image.state.code.base();
+    let base = &image.state.heap.spans();
+    let mut w = Writer::new();
+    let own = code.programs.get(image.state.code.programs.len()..).unwrap_or_default();
+    w.count(own.len());
+    own.iter().for_each(|p| program::write(&mut w, p));
+    heap.save(&image.state.heap, &mut w);
+    write_values(&mut w, base, constants.get(taken.constants as usize..).unwrap_or_default());
+    write_values(&mut w, base, templates.get(taken.templates as usize..).unwrap_or_default());
+    w.uint(limits.instructions - fuel);
+    write_limit(&mut w, *refused);
+    w.uint(u64::from(*pc));
+    w.byte(pending_calling.dst);
+    w.uint(u64::from(pending_calling.flags.0));
+    write_value(&mut w, base, pending_calling.new_target);
+    w.byte(*above);
+    w.word(*random);
+    w.word(now.to_bits());
+    write_value(&mut w, base, *job_promise);
+    write_optional(&mut w, base, *root);
+    write_values(&mut w, base, printed);
+    w.count(frames.len());
+    frames.iter().for_each(|f| write_frame(&mut w, base, taken, f));
+    write_values(&mut w, base, regs.get(..used).unwrap_or_default());
+    w.count(jobs.len());
+    jobs.iter().for_each(|job| write_job(&mut w, base, job));
+    w.flag(pending.is_some());
+    pending.iter().for_each(|call| write_call(&mut w, base, call));
+    w.count(waiting.len());
+    waiting.iter().for_each(|call| write_call(&mut w, base, call));
+    w.finish()
+}
+
+/// Reads a machine.
+pub(super) fn read(image: &Image, payload: &[u8], limits: Limits, pace: Pace) -> Result<Vm, SnapshotError> {
+    let vm = read_machine(image, payload, limits, pace).map_err(|flaw| match flaw {
+        Flaw::Invalid(what) => SnapshotError::Invalid(what),
+        Flaw::TooLarge => SnapshotError::HeapLimit,
+    })?;
+    if vm.state.frames.len() > limits.call_depth as usize {
+        return Err(SnapshotError::CallDepth);
+    }
+    if vm.state.waiting.len() > limits.host_calls as usize {
+        return Err(SnapshotError::HostCalls);
+    }
+    Ok(vm)
+}
+
+fn read_machine(image: &Image, payload: &[u8], limits: Limits, pace: Pace) -> Read<Vm> {
+    // Programs and queues are paid for out of the same purse as the heap, but are not the guest's to pay.
+    let budget = limits.heap.bytes.saturating_add(payload.len().saturating_mul(64)).saturating_add(1 << 24);
+    let r = &mut Reader::new(payload, budget);
+    let base = &image.state.heap.spans();
+    let mut code = (*image.state.code).clone();
+    for _ in 0..r.count(0)? {
+        let program = program::read(r)?;
+        require(program.base == code.base(), "a program does not follow the one before it")?;
+        code.add(Arc::new(program));
+    }
+    let heap = Heap::load(&image.state.heap, r, limits.heap, pace)?;
+    let mut vm = image.with_heap(heap, limits);
+    let (st, taken) = (&mut vm.state, image.state.code.base());
+    let ends = code.base();
+    st.code = Arc::new(code);
+    let constants = read_values(r, base)?;
+    require(constants.len() as u32 == ends.constants - taken.constants, "constants are missing")?;
+    st.heap.check_values(&constants)?;
+    st.constants.extend(constants);
+    let templates = read_values(r, base)?;
+    require(templates.len() as u32 == ends.templates - taken.templates, "templates are missing")?;
+    st.heap.check_values(&templates)?;
+    st.templates.extend(templates);
+    st.fuel = limits.instructions.saturating_sub(r.uint()?);
+    vm.refused = read_limit(r)?;
+    st.pc = r.u32()?;
+    st.pending_calling =
+        Calling { dst: r.byte()?, flags: FrameFlags(r.u16()?), new_target: read_value(r, base)? };
+    st.heap.check_value(st.pending_calling.new_target)?;
+    require(st.pending_calling.dst < u8::MAX, "a host call has nowhere to return to")?;
+    st.above = r.byte()?;
+    st.random = r.word()?.max(1);
+    st.now = f64::from_bits(r.word()?);
+    st.job_promise = read_value(r, base)?;
+    st.heap.check_value(st.job_promise)?;
+    st.root = read_optional(r, base)?;
+    st.heap.check_value(st.root.unwrap_or(Value::UNDEFINED))?;
+    st.printed = read_values(r, base)?;
+    st.heap.check_values(&st.printed)?;
+    for _ in 0..r.count(size_of::<Frame>())? {
+        st.frames.push(read_frame(r, base, taken)?);
+    }
+    let mut regs = read_values(r, base)?;
+    st.heap.check_values(&regs)?;
+    for _ in 0..r.count(size_of::<Job>())? {
+        let job = read_job(r, base)?;
+        st.heap.check_values(&job_values(&job))?;
+        st.jobs.push_back(job);
+    }
+    st.pending = if r.flag()? { Some(read_call(r, base, &st.heap)?) } else { None };
+    let mut waiting = VecDeque::new();
+    for _ in 0..r.count(size_of::<HostCall>())? {
+        waiting.push_back(read_call(r, base, &st.heap)?);
+    }
+    st.waiting = waiting;
+    r.end()?;
+    check_closures(st)?;
+    check_frames(st, &regs)?;
+    check_records(st)?;
+    restore_sites(st, taken)?;
+    regs.resize(room_for(st, regs.len()), Value::UNDEFINED);
+    vm.regs = regs;
+    Ok(vm)
+}
+
+/// How many registers mean something: up to the end of the top frame, or of the arguments of one that is about to start.
+fn registers_in_use(st: &State) -> usize {
+    let Some(top) = st.frames.last() else { return 0 };
+    let own = top.base + u32::from(st.code.function(top.func).registers);
+    let mut end = own.max(top.args.saturating_add(top.argc));
+    if top.pc == 0 {
+        end = end.max(top.base + 1 + top.argc);
+    }
+    end as usize
+}
+
+/// How long the register file must be to run on.
+fn room_for(st: &State, used: usize) -> usize {
+    let window = st.frames.last().map_or(0, |top| top.base as usize + 256 + 1 + top.argc as usize);
+    (used.max(window) + 256).max(REGISTERS)
+}
+
+fn write_limit(w: &mut Writer, limit: Option<Limit>) {
+    let (tag, n) = match limit {
+        None => (0, 0),
+        Some(Limit::Instructions) => (1, 0),
+        Some(Limit::CallDepth) => (2, 0),
+        Some(Limit::HostCalls) => (3, 0),
+        Some(Limit::Heap(OverLimit::Bytes { limit })) => (4, limit),
+        Some(Limit::Heap(OverLimit::Records { limit })) => (5, limit),
+    };
+    w.byte(tag);
+    w.count(n);
+}
+
+fn read_limit(r: &mut Reader<'_>) -> Read<Option<Limit>> {
+    let (tag, n) = (r.byte()?, r.uint()?);
+    let limit = usize::try_from(n).map_err(|_| Flaw::Invalid("a limit is too large"))?;
+    Ok(match tag {
+        0 => None,
+        1 => Some(Limit::Instructions),
+        2 => Some(Limit::CallDepth),
+        3 => Some(Limit::HostCalls),
+        4 => Some(Limit::Heap(OverLimit::Bytes { limit })),
+        5 => Some(Limit::Heap(OverLimit::Records { limit })),
+        _ => return Err(Flaw::Invalid("there is no such limit")),
+    })
+}
+
+fn write_optional(w: &mut Writer, base: &Spans, v: Option<Value>) {
+    w.flag(v.is_some());
+    if let Some(v) = v {
+        write_value(w, base, v);
+    }
+}
+
+fn read_optional(r: &mut Reader<'_>, base: &Spans) -> Read<Option<Value>> {
+    if r.flag()? { read_value(r, base).map(Some) } else { Ok(None) }
+}
+
+fn write_frame(w: &mut Writer, base: &Spans, taken: Base, frame: &Frame) {
+    let Frame { func, pc, base: at, args, argc, closure, dst, flags, callee, new_target } = *frame;
+    w.id(func, taken.functions);
+    for n in [pc, at, args, argc] {
+        w.uint(u64::from(n));
+    }
+    w.id(closure.raw(), base.closures);
+    w.byte(dst);
+    w.uint(u64::from(flags.0));
+    write_value(w, base, callee);
+    write_value(w, base, new_target);
+}
+
+fn read_frame(r: &mut Reader<'_>, base: &Spans, taken: Base) -> Read<Frame> {
+    Ok(Frame {
+        func: r.id(taken.functions)?,
+        pc: r.u32()?,
+        base: r.u32()?,
+        args: r.u32()?,
+        argc: r.u32()?,
+        closure: ClosureId::from_raw(r.id(base.closures)?),
+        dst: r.byte()?,
+        flags: FrameFlags(r.u16()?),
+        callee: read_value(r, base)?,
+        new_target: read_value(r, base)?,
+    })
+}
+
+fn write_job(w: &mut Writer, base: &Spans, job: &Job) {
+    w.byte(match job {
+        Job::Reaction { kind: ReactionKind::Fulfil, .. } => 0,
+        Job::Reaction { kind: ReactionKind::Reject, .. } => 1,
+        Job::Thenable { .. } => 2,
+    });
+    job_values(job).iter().for_each(|&v| write_value(w, base, v));
+}
+
+fn job_values(job: &Job) -> [Value; 3] {
+    match *job {
+        Job::Reaction { kind: _, handler, promise, value } => [handler, promise, value],
+        Job::Thenable { promise, thenable, then } => [promise, thenable, then],
+    }
+}
+
+fn read_job(r: &mut Reader<'_>, base: &Spans) -> Read<Job> {
+    let tag = r.byte()?;
+    let (a, b, c) = (read_value(r, base)?, read_value(r, base)?, read_value(r, base)?);
+    let reaction = |kind| Job::Reaction { kind, handler: a, promise: b, value: c };
+    match tag {
+        0 => Ok(reaction(ReactionKind::Fulfil)),
+        1 => Ok(reaction(ReactionKind::Reject)),
+        2 => Ok(Job::Thenable { promise: a, thenable: b, then: c }),
+        _ => Err(Flaw::Invalid("there is no such microtask")),
+    }
+}
+
+fn write_call(w: &mut Writer, base: &Spans, call: &HostCall) {
+    let HostCall { name, args, promise } = call;
+    write_value(w, base, *name);
+    write_values(w, base, args);
+    write_optional(w, base, *promise);
+}
+
+fn read_call(r: &mut Reader<'_>, base: &Spans, heap: &Heap) -> Read<HostCall> {
+    let (name, args, promise) = (read_value(r, base)?, read_values(r, base)?, read_optional(r, base)?);
+    heap.check_value(name)?;
+    heap.check_values(&args)?;
+    heap.check_value(promise.unwrap_or(Value::UNDEFINED))?;
+    Ok(HostCall { name, args, promise })
+}
+
+/// Every closure has code, and what its code captures.
+fn check_closures(st: &State) -> Read<()> {
+    for (code, captures) in st.heap.closure_codes() {
+        require(code < st.code.len(), "a closure has no code")?;
+        let wanted = st.code.function(code).captures.len();
+        require(captures as usize >= wanted, "a closure lacks captured variables")?;
+    }
+    Ok(())
+}
+
+/// Is this where a call of the function could stand?
+fn check_place(st: &State, func: u32, pc: u32, closure: ClosureId, callee: Value) -> Read<()> {
+    require(func < st.code.len(), "a frame has no code")?;
+    require(pc < st.code.function(func).len, "a frame stands outside its function")?;
+    let own = callee.as_object().and_then(|f| st.heap.closure_of(f));
+    require(own == Some(closure), "a frame is not that of its function")?;
+    require(st.heap.closure_code(closure) == func, "a frame is not that of its function")
+}
+
+fn check_frames(st: &State, regs: &[Value]) -> Read<()> {
+    for frame in &st.frames {
+        st.heap.check_values(&[frame.callee, frame.new_target])?;
+        check_place(st, frame.func, frame.pc, frame.closure, frame.callee)?;
+        let registers = u64::from(st.code.function(frame.func).registers);
+        let len = regs.len() as u64;
+        let fits = frame.base > 0
+            && u64::from(frame.base) + registers <= len
+            && u64::from(frame.args) + u64::from(frame.argc) <= len
+            && (frame.pc != 0 || u64::from(frame.base) + 1 + u64::from(frame.argc) <= len);
+        require(fits, "a frame has no registers")?;
+        require(frame.dst < u8::MAX, "a frame has nowhere to return to")?;
+        let suspendable = FrameFlags::GENERATOR.and(FrameFlags::ASYNC).and(FrameFlags::RESTORE);
+        if frame.flags.has(suspendable) {
+            let class = frame.new_target.as_object().map(|o| st.heap.class(o));
+            let record = matches!(class, Some(Class::Generator | Class::AsyncGenerator));
+            require(record, "a suspendable frame has no record")?;
+        }
+    }
+    require(st.frames.is_empty() || st.pc <= 65_536, "the machine stands nowhere")
+}
+
+/// Every suspended frame stands where its function could.
+fn check_records(st: &State) -> Read<()> {
+    for fields in st.heap.fields_of(&[Class::Generator, Class::AsyncGenerator]) {
+        require(fields.len() >= RECORD_FIELDS, "a suspended frame is not whole")?;
+        let saved = saved_frame(fields);
+        check_place(st, saved.func, saved.pc, saved.closure, saved.callee)?;
+        let registers = usize::from(st.code.function(saved.func).registers);
+        require(fields.len() <= RECORD_FIELDS + registers, "a suspended frame has too many registers")?;
+    }
+    Ok(())
+}
+
+/// Sites are made of constants; their caches start empty.
+fn restore_sites(st: &mut State, taken: Base) -> Read<()> {
+    let code = Arc::clone(&st.code);
+    let own = code.programs.iter().filter(|p| p.base.functions >= taken.functions);
+    for &k in own.flat_map(|p| &p.sites) {
+        let constant = st.constants.get(k as usize).copied().unwrap_or(Value::UNDEFINED);
+        let key = st.heap.key_of_value(constant).map_err(|_| Flaw::TooLarge)?;
+        st.sites.push(Site::new(key.unwrap_or(Key::atom(atoms::EMPTY))));
+    }
+    Ok(())
+}
