@@ -9,9 +9,9 @@
   // Code cannot be made from text: these constructors only exist to be found along the prototype chain.
   function refuse() { %ThrowTypeError("Function constructor is unavailable in the supported surface"); }
   const Function = %Global().Function;
-  %ReadOnly(%Proto("GeneratorFunction"), "constructor", %Class(function GeneratorFunction(code) { refuse(); }, %Proto("GeneratorFunction"), Function));
-  %ReadOnly(%Proto("AsyncFunction"), "constructor", %Class(function AsyncFunction(code) { refuse(); }, %Proto("AsyncFunction"), Function));
-  %ReadOnly(%Proto("AsyncGeneratorFunction"), "constructor", %Class(function AsyncGeneratorFunction(code) { refuse(); }, %Proto("AsyncGeneratorFunction"), Function));
+  %Fixed(%Proto("GeneratorFunction"), "constructor", %Class(function GeneratorFunction(code) { refuse(); }, %Proto("GeneratorFunction"), Function));
+  %Fixed(%Proto("AsyncFunction"), "constructor", %Class(function AsyncFunction(code) { refuse(); }, %Proto("AsyncFunction"), Function));
+  %Fixed(%Proto("AsyncGeneratorFunction"), "constructor", %Class(function AsyncGeneratorFunction(code) { refuse(); }, %Proto("AsyncGeneratorFunction"), Function));
 
   const Iterator = %Constructor(function Iterator() {
     if (new.target === undefined) %ThrowTypeError("Constructor Iterator requires 'new'");
@@ -33,7 +33,7 @@
       %iteratorAbort(that);
       throw e;
     }
-    const integer = n !== n ? -1 : %toIntegerOrInfinity(n);
+    const integer = n !== n || n > 9007199254740991 && n !== Infinity ? -1 : %toIntegerOrInfinity(n);
     if (integer < 0) {
       %iteratorAbort(that);
       %ThrowRangeError(%Describe(limit) + " must be positive");

@@ -116,8 +116,8 @@
   %Install(%Proto("AsyncIterator"), { [ASYNC_ITERATOR]() { return this; } }, "AsyncIterator.prototype");
   for (const [name, of] of [["GeneratorFunction", "Generator"], ["AsyncGeneratorFunction", "AsyncGenerator"]]) {
     const functions = %Proto(name), objects = %Proto(of);
-    %ReadOnly(functions, "prototype", objects);
-    %ReadOnly(objects, "constructor", functions);
+    %Fixed(functions, "prototype", objects);
+    %Fixed(objects, "constructor", functions);
     %Tag(functions, name);
   }
   %Tag(%Proto("AsyncFunction"), "AsyncFunction");

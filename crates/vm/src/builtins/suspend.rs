@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row] = &[
         let v = a.get(w, 0);
         resume(st, w, a, a.this, Resume::Throw, v)
     }),
-    ("ReadOnly", read_only),
+    ("Fixed", read_only),
 ];
 
 /// `%ResolvePromise(promise, v)`.
@@ -56,7 +56,7 @@ fn resume(st: &mut State, w: &mut Window, args: Args, generator: Value, how: Res
     st.async_generator_resume(w, base, args.calling, generator, how, v)
 }
 
-/// `%ReadOnly(target, key, value)`: configurable and nothing else.
+/// `%Fixed(target, key, value)`: configurable and nothing else.
 fn read_only(st: &mut State, w: &mut Window, args: Args) -> Res {
     let Some(target) = args.get(w, 0).as_object() else { return Ok(Value::UNDEFINED) };
     let key = st.property_key(args.get(w, 1))?;
