@@ -22,8 +22,11 @@
   function species(o) {
     if (!%IsArray(o)) return undefined;
     let c = o.constructor;
-    if (%IsObject(c)) c = c[SPECIES];
-    if (c === undefined || c === null || c === Array) return undefined;
+    if (%IsObject(c)) {
+      c = c[SPECIES];
+      if (c === null) return undefined;
+    }
+    if (c === undefined || c === Array) return undefined;
     if (!%IsConstructor(c)) %ThrowTypeError("object.constructor[Symbol.species] is not a constructor");
     return c;
   }

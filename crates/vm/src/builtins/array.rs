@@ -32,14 +32,6 @@ pub(super) const ROWS: &[Row] = &[
     ("Array.prototype.keys", |st, _, a| iterator(st, a, KEYS)),
     ("Array.prototype.values", |st, _, a| iterator(st, a, VALUES)),
     ("%ArrayIteratorPrototype%.next", next),
-    ("CreateData", |st, w, a| {
-        if let Some(o) = a.get(w, 0).as_object() {
-            crate::exec::property::init_elem(st, o, a.get(w, 1), a.get(w, 2))?;
-        }
-        Ok(Value::UNDEFINED)
-    }),
-    ("IsArray", |_, w, a| Ok(Value::bool(a.get(w, 0).is_array()))),
-    ("ViewLength", |_, _, _| Ok(Value::ZERO)),
     ("ArrayWithPrototype", array_with_prototype),
     ("SetLength", set_length),
     ("Put", put),

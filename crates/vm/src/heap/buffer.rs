@@ -129,6 +129,26 @@ impl Heap {
         self.buffers[id].detached = Detached::Yes;
     }
 
+    /// Copies bytes between two buffers, or inside one. What lies beyond the end of either is left out.
+    pub fn copy_bytes(&mut self, to: BufferId, at: usize, from: BufferId, start: usize, count: usize) {
+        let room = self.buffer(to).len().saturating_sub(at);
+        let count = count.min(room).min(self.buffer(from).len().saturating_sub(start));
+        if count == 0 {
+            return;
+        }
+        if to == from {
+            self.buffer_mut(to).copy_within(start..start + count, at);
+            return;
+        }
+        let source = std::mem::take(&mut self.buffers[from].bytes);
+        if let (Some(target), Some(bytes)) =
+            (self.buffer_mut(to).get_mut(at..at + count), source.get(start..start + count))
+        {
+            target.copy_from_slice(bytes);
+        }
+        self.buffers[from].bytes = source;
+    }
+
     /// A new typed array or data view object.
     pub fn new_view(&mut self, shape: ShapeId, class: Class, view: View) -> Result<ObjId, AllocError> {
         debug_assert_eq!(class.payload(), Payload::View);
