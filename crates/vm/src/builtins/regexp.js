@@ -9,12 +9,12 @@
   // The generation of compiled patterns and the bytes compiled in it.
   %Share("regExpCache", %NewSlots("Branded", null, 0, 0));
 
-  const RegExp = %Constructor(function RegExp(pattern, flags) {
+  const Constructor = %Constructor(function RegExp(pattern, flags) {
     const like = %isRegExp(pattern);
     let target = new.target;
     if (target === undefined) {
-      target = RegExp;
-      if (like && flags === undefined && pattern.constructor === RegExp) return pattern;
+      target = Constructor;
+      if (like && flags === undefined && pattern.constructor === Constructor) return pattern;
     }
     let source = pattern, given = flags;
     if (%Is("RegExp", pattern)) {
@@ -29,7 +29,7 @@
     given = given === undefined ? "" : `${given}`;
     return %NewRegExp(proto, source, given);
   }, prototype);
-  %Install(RegExp, {
+  %Install(Constructor, {
     get [SPECIES]() { return this; },
     escape(string) { %ThrowTypeError("RegExp.escape requires a string"); },
   }, "RegExp");
@@ -153,7 +153,7 @@
     },
     [MATCH_ALL](string) {
       const r = object(this, "@@matchAll"), s = `${string}`;
-      const constructor = %speciesConstructor(r, RegExp);
+      const constructor = %speciesConstructor(r, Constructor);
       const flags = `${r.flags}`;
       const args = %NewArray();
       %Append(args, r);
@@ -226,7 +226,7 @@
     get source() { notRegExp("source"); },
     [SPLIT](string, limit) {
       const r = object(this, "@@split"), s = `${string}`;
-      const constructor = %speciesConstructor(r, RegExp);
+      const constructor = %speciesConstructor(r, Constructor);
       const flags = `${r.flags}`;
       const points = readsPoints(flags);
       const args = %NewArray();
