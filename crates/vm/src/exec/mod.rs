@@ -164,11 +164,7 @@ impl Vm {
     pub fn with_pace(limits: Limits, capabilities: &[&str], pace: Pace) -> Result<Vm, LoadError> {
         let mut vm = image()?.fork(limits, pace);
         for name in capabilities {
-            vm.repeat(|vm| {
-                let f = vm.state.new_capability(name)?;
-                let global = vm.state.realm.global;
-                vm.state.set_hidden(global, name, f)
-            })?;
+            vm.repeat(|vm| vm.state.grant(name))?;
         }
         Ok(vm)
     }
@@ -305,6 +301,7 @@ impl Vm {
     /// Answers the host call that the run waits for, and runs on.
     pub fn resume(&mut self, answer: Result<Value, Value>) -> Step {
         let Some(call) = self.state.pending.take() else { return self.run() };
+        let answer = answer.map(|v| if self.state.answers_nothing(&call) { Value::UNDEFINED } else { v });
         let settled = match (call.promise, answer) {
             (Some(promise), Ok(v)) => match self.state.try_resolve(promise, v) {
                 Ok(Resolution::Done) => Ok(()),
