@@ -5,6 +5,8 @@ mod builtins;
 mod eval;
 mod exec;
 mod heap;
+mod hop;
+mod hostile;
 mod parse;
 mod regex;
 mod scripts;
