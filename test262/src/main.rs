@@ -4,11 +4,12 @@
 //!
 //! `meta` reads what a test says about itself, `scope` decides whether it counts, `select` lists those that do, `pool`
 //! hands them to worker processes, `engine` and `run` say in a worker whether a test passes (`harness` reads what runs
-//! before it), `ledger` knows which failures are expected, and `report` prints. A run fails when a test fails that is
+//! before it, `hop` does it in two processes), `ledger` knows which failures are expected, and `report` prints. A run fails when a test fails that is
 //! not in the ledger, when one in the ledger passes, or when a worker crashes.
 
 mod engine;
 mod harness;
+mod hop;
 mod ledger;
 mod meta;
 mod pool;
@@ -22,13 +23,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 
 use crate::engine::Stage;
 use crate::ledger::{Ledger, Ran, Reach};
+use crate::pool::Crew;
 use crate::report::Outcome;
 use crate::select::{Sample, select};
+use crate::work::Role;
 
 /// Run the engine against a checkout of tc39/test262.
 #[derive(Parser)]
@@ -67,9 +70,12 @@ struct Args {
     /// Print the commonest reasons of failures, so many of them.
     #[arg(long, value_name = "MOST", num_args = 0..=1, default_missing_value = "40")]
     group: Option<usize>,
+    /// Stop each test at a host call before its first statement and go on from a snapshot in another process.
+    #[arg(long)]
+    hop: bool,
     /// Be a worker: read paths, answer with verdicts.
     #[arg(long, hide = true)]
-    worker: bool,
+    worker: Option<Role>,
 }
 
 /// New failures that are listed when not all of them are asked for.
@@ -77,9 +83,10 @@ const LISTED: usize = 20;
 
 fn main() -> Result<ExitCode> {
     let args = Args::parse();
-    if args.worker {
-        return work::work(&args.path, args.stage).map(|()| ExitCode::SUCCESS);
+    if let Some(role) = args.worker {
+        return work::work(&args.path, args.stage, role).map(|()| ExitCode::SUCCESS);
     }
+    ensure!(!args.hop || args.stage == Stage::Run, "a test that is only parsed cannot hop");
     let selection = select(&args.path, &args.filter, args.sample)?;
     ensure!(
         !selection.tests.is_empty(),
@@ -96,8 +103,18 @@ fn main() -> Result<ExitCode> {
         }
     };
     let path = args.path.display().to_string();
-    let worker = ["--worker", "--path", &path, "--stage", args.stage.word()].map(str::to_owned);
-    pool::run(&selection.tests, args.jobs.max(1), &worker, &told)?;
+    let worker = |role: Role| {
+        ["--worker", role.word(), "--path", &path, "--stage", args.stage.word()].map(str::to_owned).to_vec()
+    };
+    // Removed with all that is in it when the run is over.
+    let folder = tempfile::tempdir().context("a folder for snapshots")?;
+    let crew = if args.hop {
+        let folder = folder.path().to_owned();
+        Crew::Two { first: worker(Role::Leave), second: worker(Role::Arrive), folder }
+    } else {
+        Crew::One(worker(Role::Whole))
+    };
+    pool::run(&selection.tests, args.jobs.max(1), &crew, &told)?;
     let outcome = outcome.into_inner().unwrap_or_default();
 
     if args.summary {

@@ -10,7 +10,7 @@ use crate::harness::Harness;
 use crate::meta::{Meta, Negative, Phase};
 
 /// More than any test needs that is not about running out of something.
-const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: Limits = Limits {
     instructions: 200_000_000,
     call_depth: 10_000,
     host_calls: 16,
@@ -22,17 +22,28 @@ const DONE: &str = "Test262:AsyncTestComplete";
 
 /// Executes a test after its harness; an error says why it failed.
 pub(crate) fn run(source: &str, meta: &Meta, harness: &mut Harness) -> Result<()> {
-    if meta.negative.as_ref().is_some_and(|negative| negative.phase == Phase::Parse) {
+    if is_refused_early(meta) {
         return engine::parse(source, meta);
     }
-    let mut vm = Vm::new(LIMITS, &[]).context("starting the engine")?;
+    let mut vm = enter(source, meta, harness, &[])?;
+    let step = vm.run();
+    judge(&mut vm, &step, meta)
+}
+
+/// Whether nothing of the test may be executed.
+pub(crate) fn is_refused_early(meta: &Meta) -> bool {
+    meta.negative.as_ref().is_some_and(|negative| negative.phase == Phase::Parse)
+}
+
+/// A machine that has run the harness and stands before the test.
+pub(crate) fn enter(source: &str, meta: &Meta, harness: &mut Harness, capabilities: &[&str]) -> Result<Vm> {
+    let mut vm = Vm::new(LIMITS, capabilities).context("starting the engine")?;
     load(&mut vm, &harness.before(meta)?).context("harness")?;
     if let Step::Threw(thrown) = vm.run() {
         bail!("harness: threw {}", describe(&mut vm, thrown));
     }
     load(&mut vm, source)?;
-    let step = vm.run();
-    judge(&mut vm, &step, meta)
+    Ok(vm)
 }
 
 /// Enters a script that shares its names with those before it.
@@ -48,7 +59,8 @@ fn load(vm: &mut Vm, source: &str) -> Result<()> {
     }
 }
 
-fn judge(vm: &mut Vm, step: &Step, meta: &Meta) -> Result<()> {
+/// Whether a test that stopped like this has passed.
+pub(crate) fn judge(vm: &mut Vm, step: &Step, meta: &Meta) -> Result<()> {
     match (step, &meta.negative) {
         (Step::Limit(limit), _) => bail!("limit: {limit}"),
         (Step::Suspended(_), _) => bail!("suspended, and nobody was to be asked"),

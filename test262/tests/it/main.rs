@@ -42,6 +42,15 @@ fn our_own_sample_passes_without_a_ledger() {
 }
 
 #[test]
+fn our_own_sample_passes_from_a_snapshot_in_another_process() {
+    let none = tempfile::tempdir().expect("a folder").path().join("ledger.txt");
+    let output = test262(&sample(), &none, &["--verbose", "--hop"]);
+    let tests = std::fs::read_dir(sample().join("test")).expect("the sample").count();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(text(&output), format!("{tests} passed, 0 failed\n100.00 %, 0 crashes; left out: \n"));
+}
+
+#[test]
 fn a_failure_is_told_until_it_is_in_the_ledger_and_again_when_it_is_mended() {
     let checkout = checkout_with("broken.js", "/*--- ---*/ assert(false, 'broken');");
     let ledger = checkout.path().join("ledger.txt");
