@@ -147,7 +147,9 @@
   // GetPrototypeFromConstructor.
   function protoFrom(newTarget, fallback) {
     const p = newTarget.prototype;
-    return %IsObject(p) ? p : fallback;
+    if (%IsObject(p)) return p;
+    %CheckRealm(newTarget);
+    return fallback;
   }
   function speciesConstructor(o, fallback) {
     const c = o.constructor;

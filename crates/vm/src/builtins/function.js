@@ -54,7 +54,7 @@
 
   const hasInstance = { [HAS_INSTANCE](v) { return ordinaryHasInstance(this, v); } }[HAS_INSTANCE];
   %Const(proto, HAS_INSTANCE, hasInstance);
-  const thrower = (0, function () { %ThrowTypeError("'caller', 'callee', and 'arguments' properties may not be accessed on strict mode functions or the arguments objects for calls to them"); });
+  const thrower = (0, () => { %ThrowTypeError("'caller', 'callee', and 'arguments' properties may not be accessed on strict mode functions or the arguments objects for calls to them"); });
   %SetGuards(hasInstance, thrower);
   %Share("ordinaryHasInstance", ordinaryHasInstance);
 })();

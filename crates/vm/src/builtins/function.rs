@@ -1,8 +1,9 @@
 //! Functions: calling them with other receivers, binding them, and their source text.
 
 use super::{Args, Row, slow};
+use crate::exec::object::super_base;
 use crate::exec::state::{Res, State};
-use crate::exec::{Calling, Window};
+use crate::exec::{Calling, FrameFlags, Window};
 use crate::heap::{Attrs, Class, Descriptor, Flags, Key, atoms};
 use crate::value::Value;
 
@@ -13,6 +14,9 @@ pub(super) const ROWS: &[Row] = &[
     ("SetMeta", set_meta),
     ("SourceOf", source_of),
     ("SetGuards", set_guards),
+    ("SuperBase", |st, w, a| super_base(st, a.get(w, 0))),
+    ("ConstructOn", construct_on),
+    ("CheckRealm", check_realm),
 ];
 
 /// `f.call(receiver, …)`. The call is laid out above the frame: the registers of this one must stay as they are, because it
@@ -110,11 +114,48 @@ fn is_property_name(name: &str) -> bool {
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$')
 }
 
+/// `%ConstructOn(f, list, newTarget, prototype)`: the prototype of the new object has been found already.
+fn construct_on(st: &mut State, w: &mut Window, args: Args) -> Res {
+    let above = st.above;
+    let at = above as usize;
+    let (target, prototype) = (args.get(w, 2), args.get(w, 3));
+    w[at] = args.get(w, 0);
+    w[at + 2] = args.get(w, 1);
+    let shape = st.heap.root_shape(prototype.as_object())?;
+    w[at + 1] = Value::object(st.heap.new_object(shape)?);
+    let argc = st.unpack_arguments(w, above)?;
+    let calling = Calling { dst: args.calling.dst, flags: FrameFlags::CONSTRUCT, new_target: target };
+    st.call(w, above, argc, calling)
+}
+
+/// `%CheckRealm(f)`: a revoked proxy has no realm to take a prototype from.
+fn check_realm(st: &mut State, w: &mut Window, args: Args) -> Res {
+    let mut v = args.get(w, 0);
+    while let Some(obj) = v.as_object() {
+        st.burn(1)?;
+        match st.heap.class(obj) {
+            Class::Proxy => {
+                v = st.proxy_target(obj);
+                if v.is_null() {
+                    return Err(st.type_error("Cannot use a proxy that has been revoked as a constructor"));
+                }
+            }
+            Class::BoundFunction => {
+                let fields = st.heap.slots_of(obj).map(|s| st.heap.slots(s)).unwrap_or_default();
+                v = fields.first().copied().unwrap_or(Value::UNDEFINED);
+            }
+            _ => break,
+        }
+    }
+    Ok(Value::UNDEFINED)
+}
+
 /// `%SetGuards(hasInstance, thrower)`: functions that the interpreter must know.
 fn set_guards(st: &mut State, w: &mut Window, args: Args) -> Res {
     let (has_instance, thrower) = (args.get(w, 0), args.get(w, 1));
     st.realm.has_instance = has_instance;
     st.realm.thrower = thrower;
+    st.realm.callee_guard = st.heap.new_accessor_value(thrower, thrower)?;
     let Some(f) = thrower.as_object() else { return Ok(Value::UNDEFINED) };
     for (name, value) in [(atoms::LENGTH, Value::ZERO), (atoms::NAME, Value::string(atoms::EMPTY))] {
         st.heap.define_own(f, Key::atom(name), &Descriptor::data(value, Attrs::NONE))?;

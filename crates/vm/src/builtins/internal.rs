@@ -88,8 +88,7 @@ pub(super) fn describe(st: &mut State, own: Own, prototype: Option<ObjId>) -> Re
     let made = st.heap.new_object(shape)?;
     let enumerable = Value::bool(attrs.has(Attrs::ENUMERABLE));
     let configurable = Value::bool(attrs.has(Attrs::CONFIGURABLE));
-    for (name, value) in
-        [first, second, (atoms::ENUMERABLE, enumerable), (atoms::CONFIGURABLE, configurable)]
+    for (name, value) in [first, second, (atoms::ENUMERABLE, enumerable), (atoms::CONFIGURABLE, configurable)]
     {
         st.heap.add_property(made, Key::atom(name), Attrs::ALL, value)?;
     }
@@ -336,13 +335,10 @@ fn is_array(st: &mut State, w: &mut Window, args: Args) -> Res {
                 st.burn(1)?;
                 v = st.proxy_target(obj);
                 if v.is_null() {
-                    return Err(
-                        st.type_error("Cannot perform 'IsArray' on a proxy that has been revoked")
-                    );
+                    return Err(st.type_error("Cannot perform 'IsArray' on a proxy that has been revoked"));
                 }
             }
             _ => return Ok(Value::FALSE),
         }
     }
 }
-

@@ -103,6 +103,7 @@ pub(crate) const SHARED: &[&str] = &[
     // object.js, function.js
     "toDescriptor",
     "ordinaryHasInstance",
+    "classHeritage",
     // string.js, regexp.js, bigint.js
     "isRegExp",
     "regExpCreate",

@@ -227,6 +227,33 @@
     valueOf() { return %ToObject(this); },
   }, "Object.prototype");
 
+  // Annex B.
+  function accessorOf(o, key, name) {
+    o = %ToObject(o);
+    key = %ToKey(key);
+    for (; o !== null; o = %GetProto(o)) {
+      const own = %GetOwn(o, key);
+      if (own !== undefined) return own[name];
+    }
+  }
+  function defineAccessor(o, key, name, f) {
+    o = %ToObject(o);
+    if (!%IsCallable(f)) %ThrowTypeError("Object.prototype.__define" + (name === "get" ? "Getter__" : "Setter__") + ": Expecting function");
+    defineOrThrow(o, %ToKey(key), { __proto__: null, [name]: f, enumerable: true, configurable: true });
+  }
+  %Install(proto, {
+    __defineGetter__(key, getter) { defineAccessor(this, key, "get", getter); },
+    __defineSetter__(key, setter) { defineAccessor(this, key, "set", setter); },
+    __lookupGetter__(key) { return accessorOf(this, key, "get"); },
+    __lookupSetter__(key) { return accessorOf(this, key, "set"); },
+    get __proto__() { return %GetProto(%ToObject(this)); },
+    set __proto__(prototype) {
+      needsCoercible(this);
+      if (!%IsObject(prototype) && prototype !== null || !%IsObject(this)) return;
+      if (!%SetProto(this, prototype)) %ThrowTypeError("Cannot set prototype: the object is not extensible, its prototype is immutable, or it would become its own ancestor");
+    },
+  }, "Object.prototype");
+
   %Share("toDescriptor", toDescriptor);
   %Share("enumerableOwn", enumerableOwn);
 })();

@@ -97,7 +97,7 @@ fn enumerable_keys(st: &mut State, w: &mut Window, args: Args) -> Res {
 /// `%Define(o, key, value)`: an own data property of an ordinary object, as a literal has it.
 fn define(st: &mut State, w: &mut Window, args: Args) -> Res {
     if let Some(obj) = args.get(w, 0).as_object() {
-        init_elem(st, obj, args.get(w, 1), args.get(w, 2))?;
+        init_elem(st, w, obj, args.get(w, 1), args.get(w, 2))?;
     }
     Ok(Value::UNDEFINED)
 }

@@ -222,6 +222,39 @@
   }
   function slowDelete(o, key) { key = %ToKey(key); return delete o[key]; }
   function slowIn(key, o) { key = %ToKey(key); return key in o; }
+  function slowGetSuper(base, key, receiver) { return %GetFrom(base, %ToKey(key), receiver); }
+  function slowSetSuper(base, key, value, receiver) {
+    key = %ToKey(key);
+    if (!%SetOn(base, key, value, receiver)) %ThrowTypeError("Cannot assign to read only property '" + nameOf(key) + "' of object");
+  }
+  // The keys that for-in visits, after the subject itself, and the position to begin at.
+  function forInKeys(subject) {
+    const list = [subject], seen = { __proto__: null };
+    for (let o = subject; o !== null; o = %GetProto(o)) {
+      const keys = %OwnKeys(o);
+      for (let i = 0; i < keys.length; i++) {
+        const key = keys[i];
+        if (typeof key === "symbol" || key in seen) continue;
+        const own = %GetOwn(o, key);
+        if (own === undefined) continue;
+        seen[key] = true;
+        if (own.enumerable) %Append(list, key);
+      }
+    }
+    return [list, 1];
+  }
+  const objectProto = %Proto("Object");
+  function constructSlow(f, list, newTarget) {
+    return %ConstructOn(f, list, newTarget, %protoFrom(newTarget, objectProto));
+  }
+  // The `prototype` that a class inherits from.
+  function classHeritage(c) {
+    if (c === null) return null;
+    if (!%IsConstructor(c)) %ThrowTypeError("Class extends value " + %Show(c) + " is not a constructor or null");
+    const p = c.prototype;
+    if (!%IsObject(p) && p !== null) %ThrowTypeError("Class extends value does not have valid prototype property " + %Show(p));
+    return p;
+  }
   function callSetter(setter, receiver, value) { %Call(setter, receiver, value); return true; }
   // OrdinarySet, from where the property was found to be writable data or absent.
   function setOnReceiver(_, key, value, receiver) {
@@ -280,6 +313,11 @@
 
   %Share("slowDelete", slowDelete);
   %Share("slowIn", slowIn);
+  %Share("slowGetSuper", slowGetSuper);
+  %Share("slowSetSuper", slowSetSuper);
+  %Share("forInKeys", forInKeys);
+  %Share("constructSlow", constructSlow);
+  %Share("classHeritage", classHeritage);
   %Share("proxyGet", proxyGet);
   %Share("proxySet", proxySet);
   %Share("proxyAssign", proxyAssign);

@@ -215,7 +215,7 @@ table! {
     Template(a reg, b template) = 112;
     SetName(a reg, b reg, c member) = 113;
     Closure(a reg, b function) = 114;
-    Class(a pair, b reg, c function) = 115;
+    Class(a pair, b pair, c function) = 115;
     SetFields(a reg, b reg) = 116;
     SetHome(a reg, b reg) = 117;
     CheckObject(a reg) = 118;

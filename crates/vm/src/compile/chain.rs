@@ -363,7 +363,7 @@ impl Compiler<'_> {
         self.emit.emit(Op::InitFields(at, dst));
     }
 
-    /// The method, its `this` and the key of a `super` member.
+    /// Where a `super` member is looked up, its `this` and its key.
     pub(crate) fn super_parts(&mut self, member: SuperMember) -> (u8, u8, u8) {
         let this = self.read(member.this, None);
         let key = match member.key {
@@ -374,8 +374,13 @@ impl Compiler<'_> {
             }
             key => self.key(key),
         };
-        let home = self.read(member.callee, None);
-        (home, this, key)
+        // Where the key is looked up is decided before the key is converted.
+        let base = self.emit.alloc();
+        self.read(member.callee, Some(base));
+        if let Some(Percent::Intrinsic(number)) = percent("SuperBase") {
+            self.emit.emit(Op::Intrinsic(base, base, 1, number));
+        }
+        (base, this, key)
     }
 
     pub(crate) fn intrinsic(&mut self, id: ExprId, name: Atom, args: &[ExprId], dst: u8) {

@@ -4,6 +4,7 @@ use super::emit::{Emitter, Shape};
 use super::expr::ClassName;
 use super::{Compiler, Source};
 use crate::ast::{BindingKind, ClassId, ElementKind, FunctionKind as TreeKind, Placement, PropertyKey};
+use crate::builtins::shared;
 use crate::code::{FunctionKind, Member, Op};
 use crate::compile::variable::Store;
 
@@ -19,9 +20,15 @@ impl Compiler<'_> {
         self.emit.set_locals();
         // Constructor and prototype, neighbours.
         let ctor = self.emit.alloc_many(2);
-        let heritage = self.emit.alloc();
+        // The parent and its `prototype`, neighbours too.
+        let heritage = self.emit.alloc_many(2);
         match class.heritage {
-            Some(e) => self.expr_to(e, heritage),
+            Some(e) => {
+                self.expr_to(e, heritage);
+                self.emit.at(class.span.start);
+                let check = shared("classHeritage").unwrap_or_default();
+                self.emit.emit(Op::CallHelper(heritage + 1, heritage, 1, check));
+            }
             None => self.emit.emit(Op::LoadHole(heritage)),
         }
         let function = match class.constructor {
@@ -36,6 +43,7 @@ impl Compiler<'_> {
         if let Some(k) = given {
             self.names.insert(function, k);
         }
+        self.spans.insert(function, (class.span.start, class.span.end));
         self.emit.at(class.span.start);
         self.emit.emit(Op::Class(ctor, heritage, self.base.functions + function));
         if let (None, Some(ClassName::Register(key))) = (class.name, name) {

@@ -94,6 +94,8 @@ struct Compiler<'t> {
     functions: Vec<Option<Function>>,
     /// Names that the place of a function expression gives it, by function.
     names: FxHashMap<u32, u32>,
+    /// The text of class constructors is the whole class.
+    spans: FxHashMap<u32, (u32, u32)>,
     constants: Vec<Constant>,
     strings: FxHashMap<Atom, u32>,
     texts: FxHashMap<Vec<u16>, u32>,
@@ -122,6 +124,7 @@ impl<'t> Compiler<'t> {
             code: Vec::new(),
             functions: vec![None; tree.functions().len()],
             names: FxHashMap::default(),
+            spans: FxHashMap::default(),
             constants: Vec::new(),
             strings: FxHashMap::default(),
             texts: FxHashMap::default(),
@@ -145,6 +148,11 @@ impl<'t> Compiler<'t> {
                 && function.name.is_none()
             {
                 function.name = Some(*name);
+            }
+        }
+        for (index, span) in &self.spans {
+            if let Some(Some(function)) = self.functions.get_mut(*index as usize) {
+                function.span = *span;
             }
         }
         self.code.resize(self.code.len() + WINDOW, Op::RetUndef);

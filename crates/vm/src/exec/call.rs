@@ -154,7 +154,9 @@ impl State {
                 flags = flags.and(FrameFlags::DERIVED);
                 Value::HOLE
             } else {
-                let prototype = self.prototype_for(new_target, self.realm.object_prototype);
+                let Some(prototype) = self.plain_prototype(new_target) else {
+                    return self.construct_slow(w, a, argc, dst, new_target);
+                };
                 let shape = self.heap.root_shape(Some(prototype))?;
                 Value::object(self.heap.new_object(shape)?)
             }

@@ -9,7 +9,7 @@ use super::frame::FrameFlags;
 use super::helper::Helper;
 use super::state::{Exit, Res, State};
 use crate::code::ErrorKind;
-use crate::heap::{Attrs, Class, Defined, Deleted, Descriptor, Found, Key, NO_SLOT, ObjId, Own};
+use crate::heap::{Attrs, Class, Defined, Deleted, Descriptor, Found, Key, NO_SLOT, ObjId, Own, atoms};
 use crate::value::Value;
 
 /// Prototypes that may be passed before their number is paid for.
@@ -266,5 +266,35 @@ impl State {
         }
         let args = [proxy, this, list];
         Err(self.enter_helper(w, Helper::ProxyCall, &args, calling.dst, calling.flags))
+    }
+
+    /// The prototype for a new object, if no getter or proxy has a say.
+    #[inline]
+    pub(crate) fn plain_prototype(&self, new_target: Value) -> Option<ObjId> {
+        let constructor = new_target.as_object()?;
+        match self.heap.get(constructor, Key::atom(atoms::PROTOTYPE)) {
+            Found::Data(value) => Some(value.as_object().unwrap_or(self.realm.object_prototype)),
+            Found::Absent if self.heap.class(constructor) != Class::BoundFunction => {
+                Some(self.realm.object_prototype)
+            }
+            Found::Absent | Found::Getter(_) | Found::Exotic(_) => None,
+        }
+    }
+
+    /// `new` of a closure whose new object's prototype must be asked for.
+    #[cold]
+    pub(crate) fn construct_slow(
+        &mut self,
+        w: &mut Window,
+        a: u8,
+        argc: u32,
+        dst: u8,
+        new_target: Value,
+    ) -> Res {
+        let from = a as usize + 2;
+        let given = w.get(from..from + argc as usize).unwrap_or_default();
+        let list = Value::array(self.heap.new_array(self.realm.array_shape, given)?);
+        let args = [w[a as usize], list, new_target];
+        Err(self.enter_helper(w, Helper::ConstructSlow, &args, dst, FrameFlags::NONE))
     }
 }

@@ -82,6 +82,14 @@ numbered! {
         DeleteElem = "slowDelete",
         /// `a in b` with an object as key
         In = "slowIn",
+        /// `super[a]` with an object as key
+        GetSuper = "slowGetSuper",
+        /// `super[a] = b` with an object as key
+        SetSuper = "slowSetSuper",
+        /// for-in over an object with a proxy on its chain
+        ForIn = "forInKeys",
+        /// `new` where the prototype of the new object must be asked for
+        ConstructSlow = "constructSlow",
         /// `[[Get]]` of a proxy
         ProxyGet = "proxyGet",
         /// `[[Set]]` of a proxy

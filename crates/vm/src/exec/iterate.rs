@@ -128,15 +128,15 @@ pub(crate) fn for_in(st: &mut State, w: &mut Window, a: u8, b: u8) -> Result<(),
     let mut seen = BTreeSet::new();
     while let Some(obj) = at {
         let mut keys = Vec::new();
-        if !st.heap.own_keys(obj, &mut keys) {
-            return Err(st.type_error("for-in over this object is not supported yet"));
+        if !st.keys(obj, &mut keys)? {
+            return Err(st.enter_helper(w, Helper::ForIn, &[subject], a, FrameFlags::PAIR));
         }
-        st.burn(keys.len() as u64 + 1)?;
+        st.burn(1)?;
         for key in keys {
             if key.as_symbol().is_some() || seen.contains(&key) {
                 continue;
             }
-            let attrs = match st.heap.get_own(obj, key) {
+            let attrs = match st.own(obj, key)? {
                 Own::Data { attrs, .. } | Own::Accessor { attrs, .. } => attrs,
                 Own::Absent | Own::Exotic => continue,
             };

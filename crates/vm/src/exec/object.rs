@@ -8,7 +8,7 @@ use super::helper::Helper;
 use super::property;
 use super::state::{Exit, Res, State};
 use crate::code::{ErrorKind, Member};
-use crate::heap::{Attrs, Class, Descriptor, Flags, Found, Key, ObjId, Own, SymbolKind, atoms, symbols};
+use crate::heap::{Attrs, Class, Descriptor, Flags, Found, Key, Own, SymbolKind, atoms, symbols};
 use crate::value::Value;
 
 type Done = Result<(), Exit>;
@@ -169,42 +169,41 @@ pub(crate) fn init_proto(st: &mut State, object: Value, prototype: Value) -> Don
     Ok(())
 }
 
-/// The object where `super` looks: the prototype of the method's home.
-fn super_base(st: &mut State, method: Value) -> Result<Option<ObjId>, Exit> {
+/// The object where `super` looks: the prototype of the method's home, or null.
+pub(crate) fn super_base(st: &mut State, method: Value) -> Res {
     let home = method.as_object().and_then(|m| st.heap.closure_of(m)).map(|c| st.heap.home_object(c));
     match home.and_then(Value::as_object) {
-        Some(home) => Ok(st.heap.prototype(home)),
+        Some(home) => Ok(st.heap.prototype(home).map_or(Value::NULL, |p| st.heap.object_value(p))),
         None => Err(st.throw(ErrorKind::Syntax, "'super' keyword unexpected here")),
     }
 }
 
 #[inline(never)]
-pub(crate) fn get_super(
-    st: &mut State,
-    w: &mut Window,
-    d: u8,
-    method: Value,
-    this: Value,
-    key: Value,
-) -> Res {
-    let base = super_base(st, method)?;
+pub(crate) fn get_super(st: &mut State, w: &mut Window, d: u8, base: Value, this: Value, key: Value) -> Res {
+    let Some(start) = base.as_object() else { return Err(st.type_error("Cannot read properties of null")) };
+    if key.is_object() {
+        return Err(st.enter_helper(w, Helper::GetSuper, &[base, key, this], d, FrameFlags::NONE));
+    }
     let key = st.property_key(key)?;
-    let Some(base) = base else { return Err(st.type_error("Cannot read properties of null")) };
-    property::get_from(st, w, d, base, key, this)
+    property::get_from(st, w, d, start, key, this)
 }
 
 #[inline(never)]
 pub(crate) fn set_super(
     st: &mut State,
     w: &mut Window,
-    method: Value,
+    base: Value,
     this: Value,
     key: Value,
     v: Value,
 ) -> Done {
-    let base = super_base(st, method)?;
+    let Some(start) = base.as_object() else { return Err(st.type_error("Cannot set properties of null")) };
+    if key.is_object() {
+        let args = [base, key, v, this];
+        return Err(st.enter_helper(w, Helper::SetSuper, &args, 0, FrameFlags::DISCARD));
+    }
     let key = st.property_key(key)?;
-    property::set_from(st, w, base, key, v, this)
+    property::set_from(st, w, Some(start), key, v, this)
 }
 
 pub(crate) fn new_private(st: &mut State, k: u32) -> Res {
@@ -276,20 +275,15 @@ pub(crate) fn set_name(st: &mut State, f: Value, key: Value, member: Member) -> 
 
 /// A class's constructor in `d` and its prototype in `d + 1`.
 #[inline(never)]
-pub(crate) fn new_class(st: &mut State, w: &mut Window, code: &Code, d: u8, heritage: Value, n: u32) -> Done {
+pub(crate) fn new_class(st: &mut State, w: &mut Window, code: &Code, d: u8, a: u8, n: u32) -> Done {
+    // The register after the parent's has its `prototype`, which has been checked.
+    let (heritage, prototype) = (w[a as usize], w[a as usize + 1]);
     let (parent, prototype_parent) = if heritage.is_hole() {
         (Some(st.realm.function_prototype), Some(st.realm.object_prototype))
     } else if heritage.is_null() {
         (Some(st.realm.function_prototype), None)
-    } else if !st.heap.is_constructor(heritage) {
-        return Err(st.type_error("Class extends value is not a constructor or null"));
     } else {
-        let parent = heritage.as_object();
-        let found = parent.map(|p| st.heap.get(p, Key::atom(atoms::PROTOTYPE)));
-        match found {
-            Some(Found::Data(v)) if v.is_object() || v.is_null() => (parent, v.as_object()),
-            _ => return Err(st.type_error("Class extends value does not have valid prototype property")),
-        }
+        (heritage.as_object(), prototype.as_object())
     };
     let ctor = st.new_closure(w, code, n)?;
     let Some(function) = ctor.as_object() else { return Ok(()) };
@@ -340,8 +334,21 @@ pub(crate) fn call_other(st: &mut State, w: &mut Window, d: u8, a: u8, argc: u32
 }
 
 pub(crate) fn call_spread(st: &mut State, w: &mut Window, d: u8, a: u8) -> Res {
-    let argc = st.unpack_arguments(w, a)?;
-    st.call(w, a, argc, plain(d))
+    repeatable(w, a, |w| {
+        let argc = st.unpack_arguments(w, a)?;
+        st.call(w, a, argc, plain(d))
+    })
+}
+
+/// Does a call that changes the registers it is laid out in, and takes that back if the instruction will be executed again.
+fn repeatable(w: &mut Window, a: u8, call: impl FnOnce(&mut Window) -> Res) -> Res {
+    let at = a as usize;
+    let saved = [w[at], w[at + 1], w[at + 2]];
+    let result = call(w);
+    if let Err(Exit::Alloc(_)) = result {
+        w[at..at + 3].copy_from_slice(&saved);
+    }
+    result
 }
 
 fn plain(dst: u8) -> Calling {
@@ -349,25 +356,29 @@ fn plain(dst: u8) -> Calling {
 }
 
 pub(crate) fn new_spread(st: &mut State, w: &mut Window, d: u8, a: u8) -> Res {
-    let argc = st.unpack_arguments(w, a)?;
-    let target = w[a as usize];
-    st.construct(w, a, argc, d, target)
+    repeatable(w, a, |w| {
+        let argc = st.unpack_arguments(w, a)?;
+        let target = w[a as usize];
+        st.construct(w, a, argc, d, target)
+    })
 }
 
 pub(crate) fn super_call(st: &mut State, w: &mut Window, d: u8, a: u8, argc: u32, target: Value) -> Res {
     let parent = w[a as usize].as_object().and_then(|c| st.heap.prototype(c));
     match parent {
-        Some(parent) if st.heap.is_constructor(Value::object(parent)) => {
+        Some(parent) if st.heap.is_constructor(Value::object(parent)) => repeatable(w, a, |w| {
             w[a as usize] = st.heap.object_value(parent);
             st.construct(w, a, argc, d, target)
-        }
+        }),
         _ => Err(st.type_error("Super constructor is not a constructor")),
     }
 }
 
 pub(crate) fn super_call_spread(st: &mut State, w: &mut Window, d: u8, a: u8, target: Value) -> Res {
-    let argc = st.unpack_arguments(w, a)?;
-    super_call(st, w, d, a, argc, target)
+    repeatable(w, a, |w| {
+        let argc = st.unpack_arguments(w, a)?;
+        super_call(st, w, d, a, argc, target)
+    })
 }
 
 pub(crate) fn call_helper(st: &mut State, w: &mut Window, d: u8, a: u8, n: u8, helper: u32) -> Res {
@@ -380,11 +391,11 @@ pub(crate) fn call_helper(st: &mut State, w: &mut Window, d: u8, a: u8, n: u8, h
 pub(crate) fn arguments(st: &mut State, regs: &[Value], frame: &Frame) -> Res {
     let from = frame.args as usize;
     let given = regs.get(from..from + frame.argc as usize).unwrap_or_default();
-    let object = st.heap.new_arguments(st.realm.object_shape, given)?;
-    let length = Value::uint(frame.argc);
-    st.heap.add_property(object, Key::atom(atoms::LENGTH), Attrs::HIDDEN, length)?;
-    let values = st.realm.array_values;
-    st.heap.add_property(object, Key::symbol(symbols::ITERATOR), Attrs::HIDDEN, values)?;
+    let object = st.heap.new_arguments(st.realm.arguments_shape, given)?;
+    // In the order of the shape.
+    st.heap.set_slot(object, 0, Value::uint(frame.argc));
+    st.heap.set_slot(object, 1, st.realm.array_values);
+    st.heap.set_slot(object, 2, st.realm.callee_guard);
     Ok(Value::object(object))
 }
 

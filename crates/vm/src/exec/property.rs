@@ -360,16 +360,6 @@ fn refused(st: &mut State, refusal: Refusal, key: Key) -> Exit {
     st.type_error(&message)
 }
 
-fn define_value(st: &mut State, obj: ObjId, key: Key, desc: Descriptor) -> Result<(), Exit> {
-    match place_defined(st, obj, key, desc)? {
-        Placed::Refused(refusal) => Err(refused(st, refusal, key)),
-        Placed::InvalidLength | Placed::Receiver => {
-            Err(st.throw(ErrorKind::Range, "Invalid array length"))
-        }
-        Placed::Done | Placed::Setter(_) | Placed::Proxy(_) | Placed::Element(_) => Ok(()),
-    }
-}
-
 /// `a[b] = c` beyond dense arrays.
 #[inline(never)]
 pub(crate) fn set_elem(
@@ -388,7 +378,13 @@ pub(crate) fn set_elem(
 
 /// A literal's own property.
 #[inline(never)]
-pub(crate) fn init_prop(st: &mut State, obj: ObjId, site: u32, value: Value) -> Result<(), Exit> {
+pub(crate) fn init_prop(
+    st: &mut State,
+    w: &mut Window,
+    obj: ObjId,
+    site: u32,
+    value: Value,
+) -> Result<(), Exit> {
     let s = st.sites[site as usize];
     let shape = st.heap.shape(obj);
     if s.key.as_index().is_none()
@@ -399,12 +395,32 @@ pub(crate) fn init_prop(st: &mut State, obj: ObjId, site: u32, value: Value) -> 
         let slot = st.heap.slot_count(shape);
         st.sites[site as usize] = Site { key: s.key, shape, next, slot, holder: None, epoch: 0 };
     }
-    define_value(st, obj, s.key, Descriptor::data(value, Attrs::ALL))
+    create(st, w, obj, s.key, value)
 }
 
-pub(crate) fn init_elem(st: &mut State, obj: ObjId, key: Value, value: Value) -> Result<(), Exit> {
+pub(crate) fn init_elem(
+    st: &mut State,
+    w: &mut Window,
+    obj: ObjId,
+    key: Value,
+    value: Value,
+) -> Result<(), Exit> {
     let key = st.property_key(key)?;
-    define_value(st, obj, key, Descriptor::data(value, Attrs::ALL))
+    create(st, w, obj, key, value)
+}
+
+/// CreateDataPropertyOrThrow.
+fn create(st: &mut State, w: &mut Window, obj: ObjId, key: Key, value: Value) -> Result<(), Exit> {
+    match place_defined(st, obj, key, Descriptor::data(value, Attrs::ALL))? {
+        Placed::Refused(refusal) => Err(refused(st, refusal, key)),
+        Placed::InvalidLength => Err(st.throw(ErrorKind::Range, "Invalid array length")),
+        Placed::Done => Ok(()),
+        Placed::Receiver | Placed::Setter(_) | Placed::Proxy(_) | Placed::Element(_) => {
+            let key = st.heap.key_to_value(key)?;
+            let args = [st.heap.object_value(obj), key, value];
+            Err(st.enter_helper(w, Helper::CreateDataSlow, &args, 0, FrameFlags::DISCARD))
+        }
+    }
 }
 
 #[inline(never)]

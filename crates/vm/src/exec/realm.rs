@@ -113,6 +113,8 @@ pub(crate) struct Realm {
     pub(crate) array_iterator_prototype: ObjId,
     pub(crate) error_prototypes: [ObjId; 5],
     pub(crate) object_shape: ShapeId,
+    /// `length`, `@@iterator`, `callee`.
+    pub(crate) arguments_shape: ShapeId,
     pub(crate) array_shape: ShapeId,
     /// `length`, `name`.
     pub(crate) function_shape: ShapeId,
@@ -139,6 +141,8 @@ pub(crate) struct Realm {
     pub(crate) has_instance: Value,
     /// `%ThrowTypeError%`, which guards what strict code must not read.
     pub(crate) thrower: Value,
+    /// The accessor that `callee` of every arguments object is: it throws both ways.
+    pub(crate) callee_guard: Value,
     /// Where a constructor keeps its field initialiser.
     pub(crate) fields_key: Key,
 }
@@ -177,6 +181,10 @@ impl Realm {
         let function_shape = grow(heap, with_length, atoms::NAME, Attrs::CONFIGURABLE)?;
         let constructor_shape = grow(heap, function_shape, atoms::PROTOTYPE, Attrs::WRITABLE)?;
         let prototype_shape = grow(heap, object_shape, atoms::CONSTRUCTOR, Attrs::HIDDEN)?;
+        let arguments_length = grow(heap, object_shape, atoms::LENGTH, Attrs::HIDDEN)?;
+        let iterable = heap.transition(arguments_length, Key::symbol(symbols::ITERATOR), Attrs::HIDDEN)?;
+        let iterable = iterable.unwrap_or(arguments_length);
+        let arguments_shape = grow(heap, iterable, atoms::CALLEE, Attrs::ACCESSOR)?;
         let with_value = grow(heap, object_shape, atoms::VALUE, Attrs::ALL)?;
         let result_shape = grow(heap, with_value, atoms::DONE, Attrs::ALL)?;
         let regexp_root = heap.root_shape(Some(of(Proto::RegExp)))?;
@@ -219,6 +227,7 @@ impl Realm {
             array_iterator_prototype: of(Proto::ArrayIterator),
             error_prototypes,
             object_shape,
+            arguments_shape,
             array_shape: heap.root_shape(Some(array_prototype))?,
             function_shape,
             constructor_shape,
@@ -235,6 +244,7 @@ impl Realm {
             array_species: Value::UNDEFINED,
             has_instance: Value::UNDEFINED,
             thrower: Value::UNDEFINED,
+            callee_guard: Value::UNDEFINED,
             fields_key: Key::symbol(fields),
         })
     }
@@ -256,6 +266,7 @@ impl Realm {
         }
         for shape in [
             self.object_shape,
+            self.arguments_shape,
             self.array_shape,
             self.function_shape,
             self.constructor_shape,
@@ -270,7 +281,13 @@ impl Realm {
             m.shape(shape);
         }
         m.values(&[self.array_constructor, self.array_species]);
-        m.values(&[self.array_values, self.array_iterator_next, self.has_instance, self.thrower]);
+        m.values(&[
+            self.array_values,
+            self.array_iterator_next,
+            self.has_instance,
+            self.thrower,
+            self.callee_guard,
+        ]);
         m.key(self.fields_key);
     }
 }

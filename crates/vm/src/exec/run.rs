@@ -663,12 +663,12 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     if let Some(obj) = v.as_object()
                         && !st.heap.add_slot_if_shape(obj, site.shape, site.next, site.slot, value)
                     {
-                        effect!(property::init_prop(st, obj, s, value))
+                        effect!(property::init_prop(st, w, obj, s, value))
                     }
                 }
                 Op::InitElem(a, b, c) => {
                     if let Some(obj) = r!(a).as_object() {
-                        effect!(property::init_elem(st, obj, r!(b), r!(c)))
+                        effect!(property::init_elem(st, w, obj, r!(b), r!(c)))
                     }
                 }
                 Op::InitMember(a, b, c, m) => effect!(object::init_member(st, r!(a), r!(b), r!(c), m)),
@@ -689,7 +689,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 }
                 Op::SetName(a, b, m) => effect!(object::set_name(st, r!(a), r!(b), m)),
                 Op::Closure(d, n) => cold!(d, st.new_closure(w, code, n)),
-                Op::Class(d, a, n) => effect!(object::new_class(st, w, code, d, r!(a), n)),
+                Op::Class(d, a, n) => effect!(object::new_class(st, w, code, d, a, n)),
                 Op::SetFields(a, b) => effect!(object::set_fields(st, r!(a), r!(b))),
                 Op::SetHome(a, b) => object::set_home(st, r!(a), r!(b)),
                 Op::CheckObject(a) => {

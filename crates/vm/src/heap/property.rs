@@ -267,6 +267,11 @@ impl Heap {
         }
     }
 
+    /// A getter/setter pair as a slot holds it, to be shared by many objects.
+    pub(crate) fn new_accessor_value(&mut self, get: Value, set: Value) -> Result<Value, AllocError> {
+        Ok(Value::internal(Internal::Accessor(self.new_accessor(get, set)?)))
+    }
+
     pub(crate) fn new_accessor(&mut self, get: Value, set: Value) -> Result<AccessorId, AllocError> {
         self.account.charge(size_of::<super::function::Accessor>())?;
         Ok(self.accessors.insert(super::function::Accessor { get, set }))
