@@ -52,9 +52,7 @@ fn apply(st: &mut State, w: &mut Window, args: Args) -> Res {
     w[at] = args.this;
     w[at + 1] = receiver;
     w[at + 2] = list;
-    let argc = st.unpack_arguments(w, above)?;
-    st.burn(u64::from(argc / 8))?;
-    st.call(w, above, argc, Calling { new_target: Value::UNDEFINED, ..args.calling })
+    st.call_list(w, above, Calling { new_target: Value::UNDEFINED, ..args.calling })
 }
 
 /// `%NewBound(f, prototype, list)`: the list is the receiver and the arguments.
@@ -123,9 +121,8 @@ fn construct_on(st: &mut State, w: &mut Window, args: Args) -> Res {
     w[at + 2] = args.get(w, 1);
     let shape = st.heap.root_shape(prototype.as_object())?;
     w[at + 1] = Value::object(st.heap.new_object(shape)?);
-    let argc = st.unpack_arguments(w, above)?;
     let calling = Calling { dst: args.calling.dst, flags: FrameFlags::CONSTRUCT, new_target: target };
-    st.call(w, above, argc, calling)
+    st.call_list(w, above, calling)
 }
 
 /// `%CheckRealm(f)`: a revoked proxy has no realm to take a prototype from.

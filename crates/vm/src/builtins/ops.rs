@@ -175,8 +175,7 @@ fn apply(st: &mut State, w: &mut Window, args: Args) -> Res {
     w[a as usize] = args.get(w, 0);
     w[a as usize + 1] = args.get(w, 1);
     w[a as usize + 2] = args.get(w, 2);
-    let argc = st.unpack_arguments(w, a)?;
-    st.call(w, a, argc, plain(args))
+    st.call_list(w, a, plain(args))
 }
 
 /// `%Construct(f, list, newTarget)`.
@@ -185,8 +184,7 @@ fn construct(st: &mut State, w: &mut Window, args: Args) -> Res {
     let target = args.get(w, 2);
     w[a as usize] = args.get(w, 0);
     w[a as usize + 2] = args.get(w, 1);
-    let argc = st.unpack_arguments(w, a)?;
-    st.construct(w, a, argc, args.calling.dst, target)
+    st.construct_list(w, a, args.calling.dst, target)
 }
 
 fn plain(args: Args) -> Calling {

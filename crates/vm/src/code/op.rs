@@ -341,6 +341,14 @@ pub enum Op {
     InitGlobal(R, S) = 162,
     /// `if a is the hole pc = t`: a helper had nothing to answer
     JHole(R, T) = 163,
+    /// `pc = t` in another page of a long function; all other jumps stay in their page
+    FarJump(T) = 164,
+    /// `d = new record of u16 values`: the variables of a function that has more than registers
+    NewRecord(R, u16) = 165,
+    /// `d = value u16 of the record a`
+    GetRecord(R, R, u16) = 166,
+    /// `value u16 of the record a = b`: operands b, a
+    SetRecord(R, R, u16) = 167,
 }
 
 const _: () = assert!(size_of::<Op>() == 8);

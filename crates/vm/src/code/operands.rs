@@ -43,7 +43,7 @@ pub(crate) trait Operands {
     fn helper(&mut self, n: &mut u32) -> Result<(), Self::Stop>;
     /// Which error.
     fn error(&mut self, kind: &mut u8) -> Result<(), Self::Stop>;
-    /// What a back edge costs.
+    /// What a back edge costs, or a place in a record: any number will do.
     fn cost(&mut self, n: &mut u16) -> Result<(), Self::Stop>;
     /// A number that may be anything.
     fn number(&mut self, n: &mut u32) -> Result<(), Self::Stop>;
@@ -255,6 +255,10 @@ table! {
     DeclareGlobal(a declare, b site) = 161;
     InitGlobal(a reg, b site) = 162;
     JHole(a reg, b jump) = 163;
+    FarJump(a jump) = 164;
+    NewRecord(a reg, b cost) = 165;
+    GetRecord(a reg, b reg, c cost) = 166;
+    SetRecord(a reg, b reg, c cost) = 167;
     ---
     RetUndef = 129;
     Nop = 160;

@@ -2,8 +2,9 @@
 
 use super::op::Op;
 
-/// Instructions that one function may have: the interpreter indexes a window of this size with a `u16`, which
-/// needs no bounds check. The arena is padded once by this much, so that every function start has a full window.
+/// Instructions in a page of a function: the interpreter indexes a window of this size with a `u16`, which needs no
+/// bounds check. The arena is padded once by this much, so that every page has a full window. All but the longest
+/// functions have one page.
 pub const WINDOW: usize = 65_536;
 
 /// How many ids are taken before this program: its own begin here.
@@ -117,6 +118,8 @@ impl FunctionKind {
 pub enum Capture {
     /// A register that holds the cell.
     Register(u8),
+    /// A register that holds the record, and the place of the cell in it.
+    Record(u8, u16),
     /// The maker's own captured variable.
     Captured(u16),
     /// A name that turned out to live on the global object: nothing is captured.

@@ -5,10 +5,13 @@ use crate::ast::{ArgsId, Atom, Expr, ExprId, Link, PropertyKey, SuperMember, Tem
 use crate::builtins::{Percent, percent};
 use crate::code::Op;
 use crate::compile::emit::Label;
+use crate::compile::variable::Home;
 use crate::heap::{Class, symbols};
 
 /// Arguments beyond this many go through an array: registers are few.
 const MAX_ARGUMENTS: usize = 100;
+/// The same in a function that is short of registers.
+const FEW_ARGUMENTS: usize = 4;
 
 /// One step of a chain, from the inside out.
 #[derive(Clone, Copy)]
@@ -316,8 +319,8 @@ impl Compiler<'_> {
     fn arguments(&mut self, at: u8, args: &[ExprId]) -> Option<u8> {
         // The callee's window begins at `at + 1`, so the arguments must be the top of this frame.
         self.emit.release(at + 2);
-        let plain = args.len() <= MAX_ARGUMENTS
-            && args.iter().all(|&a| !matches!(self.tree.expr(a), Expr::Spread(_)));
+        let most = if self.home == Home::Record { FEW_ARGUMENTS } else { MAX_ARGUMENTS };
+        let plain = args.len() <= most && args.iter().all(|&a| !matches!(self.tree.expr(a), Expr::Spread(_)));
         if plain {
             for &a in args {
                 let r = self.emit.alloc();

@@ -261,7 +261,14 @@ impl Compiler<'_> {
                 self.emit.emit(Op::Ret(r));
                 self.emit.release(r);
             }
-            Some(Variable::Captured(_) | Variable::Global) | None => {
+            Some(Variable::RecordCell(n)) => {
+                let r = self.emit.alloc();
+                self.emit.emit(Op::GetRecord(r, self.record, n));
+                self.emit.emit(Op::GetCellChecked(r, r, name));
+                self.emit.emit(Op::Ret(r));
+                self.emit.release(r);
+            }
+            Some(Variable::Record(_) | Variable::Captured(_) | Variable::Global) | None => {
                 // `super()` cannot have been called: `this` is never mentioned. Register 0 is uninitialised.
                 self.emit.emit(Op::CheckInit(0, name));
                 self.emit.emit(Op::Ret(0));

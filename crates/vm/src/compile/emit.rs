@@ -4,10 +4,14 @@
 //! area above [`Emitter::mark`] is always free and a call's arguments can be laid out at the top of the frame,
 //! which is what lets the callee's window overlap it.
 
+use super::paged;
 use crate::code::{Capture, Function, FunctionKind, Handler, Op, WINDOW};
 
 /// Registers that the compiler hands out at most; the rest of the 256-value window is for the machine's own use.
 pub(crate) const MAX_REGISTERS: u16 = 240;
+
+/// Instructions that a function may have.
+pub(crate) const MAX_INSTRUCTIONS: usize = 1 << 22;
 
 /// A jump target that is not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +22,7 @@ pub(crate) struct Label(u32);
 pub(crate) enum Overflow {
     /// More values are alive at once than a frame has registers.
     Registers,
-    /// More instructions than a code window holds.
+    /// More instructions than a function may have.
     Instructions,
 }
 
@@ -34,6 +38,8 @@ pub(crate) struct Emitter {
     max: u16,
     locals: u16,
     pub(crate) overflow: Option<Overflow>,
+    /// How many variables live in the function's record.
+    pub(crate) record: u16,
     pub(crate) captures: Vec<Capture>,
 }
 
@@ -51,13 +57,13 @@ impl Emitter {
             max: 0,
             locals: 0,
             overflow: None,
+            record: 0,
             captures: Vec::new(),
         }
     }
 
     pub(crate) fn emit(&mut self, op: Op) {
-        // One slot stays free so that falling off the end is impossible even for a damaged function.
-        if self.code.len() >= WINDOW - 1 {
+        if self.code.len() >= MAX_INSTRUCTIONS {
             self.overflow = Some(Overflow::Instructions);
             return;
         }
@@ -178,7 +184,9 @@ impl Emitter {
     pub(crate) fn finish(mut self, shape: Shape) -> (Function, Vec<Op>) {
         self.emit(Op::RetUndef);
         let labels = &self.labels;
-        let resolve = |target: u32| labels.get(target as usize).copied().unwrap_or(0);
+        let long = self.code.len() >= WINDOW;
+        let place = |pc: u32| if long { paged::place(pc) } else { pc };
+        let resolve = |target: u32| place(labels.get(target as usize).copied().unwrap_or(0));
         for op in &mut self.code {
             if let Some(target) = target_mut(op) {
                 *target = resolve(*target);
@@ -195,6 +203,12 @@ impl Emitter {
             })
             .filter(|h| h.start < h.end)
             .collect();
+        if long {
+            for (pc, _) in &mut self.positions {
+                *pc = paged::place(*pc);
+            }
+            self.code = paged::lay_out(&self.code);
+        }
         let keeps_arguments = self.code.iter().any(|op| matches!(op, Op::Arguments(_) | Op::Rest(_, _)));
         let function = Function {
             name: shape.name,
@@ -226,7 +240,7 @@ pub(crate) struct Shape {
     pub(crate) hidden: bool,
 }
 
-fn target_mut(op: &mut Op) -> Option<&mut u32> {
+pub(super) fn target_mut(op: &mut Op) -> Option<&mut u32> {
     match op {
         Op::Jump(t)
         | Op::Loop(_, t)
@@ -303,6 +317,7 @@ fn destination_mut(op: &mut Op) -> Option<&mut u8> {
         | Op::GetCap(d, _)
         | Op::GetCapChecked(d, _, _)
         | Op::GetGlobal(d, _)
+        | Op::GetRecord(d, _, _)
         | Op::NewObject(d)
         | Op::NewArray(d, _)
         | Op::GetProp(d, _, _)

@@ -47,7 +47,11 @@ impl Compiler<'_> {
         match self.tree.expr(self.tree.unwrap_parens(target)) {
             Expr::Ident(r) if !self.is_constant(r) => match self.variable(r) {
                 Variable::Register(reg) => Some((r, reg)),
-                Variable::Cell(_) | Variable::Captured(_) | Variable::Global => None,
+                Variable::Cell(_)
+                | Variable::Record(_)
+                | Variable::RecordCell(_)
+                | Variable::Captured(_)
+                | Variable::Global => None,
             },
             _ => None,
         }

@@ -7,12 +7,13 @@ use super::{CompileError, Compiler, Source};
 use crate::ast::{Binding, BindingId, BindingKind, Body, Flavour, FunctionId, Pattern, Target};
 use crate::ast::{Function as Tree, FunctionKind as TreeKind};
 use crate::code::{Capture, Declare, FunctionKind, Op};
-use crate::compile::variable::{Place, Store};
+use crate::compile::variable::{Home, Place, Store};
 
 impl Compiler<'_> {
-    pub(crate) fn function(&mut self, id: FunctionId) -> Result<(), CompileError> {
+    pub(crate) fn function(&mut self, id: FunctionId, home: Home) -> Result<(), CompileError> {
         let f = *self.tree.function(id);
         self.emit = Emitter::new();
+        self.home = home;
         self.current = id;
         self.control.clear();
         self.completion = None;
@@ -20,6 +21,16 @@ impl Compiler<'_> {
         let parameters = self.tree.list(f.params).len().min(255) as u16;
         self.emit.alloc_many(1 + parameters);
         self.emit.at(f.span.start);
+        if home == Home::Record {
+            // What the first attempt placed is placed anew.
+            for (place, binding) in self.places.iter_mut().zip(self.tree.bindings()) {
+                if self.tree.scope(binding.scope).function == id {
+                    *place = Place::Unplaced;
+                }
+            }
+            self.record = self.emit.alloc();
+            self.emit.emit(Op::NewRecord(self.record, 0));
+        }
         self.prologue(&f);
         match f.body {
             Body::Statements(list) => {
@@ -44,6 +55,11 @@ impl Compiler<'_> {
         }
         if let Some(error) = self.overflowed(f.span) {
             return Err(error);
+        }
+        if home == Home::Record
+            && let Some(first) = self.emit.code.first_mut()
+        {
+            *first = Op::NewRecord(self.record, self.emit.record);
         }
         let name = f.name.map(|n| self.string(n));
         let shape = Shape {
@@ -85,7 +101,9 @@ impl Compiler<'_> {
             // Functions are numbered outside in or not; the place may be unknown yet and is patched at the end.
             return match self.places[b.index()] {
                 Place::Cell(r) => Capture::Register(r),
-                Place::Register(_) | Place::Unplaced => Capture::Absent,
+                // Of the places in a function with a record, the record's register is the first after its parameters.
+                Place::RecordCell(n) => Capture::Record(self.record_register(parent), n),
+                Place::Register(_) | Place::Record(_) | Place::Unplaced => Capture::Absent,
             };
         }
         let captures = self.tree.list(self.tree.function(parent).captures);
@@ -93,6 +111,11 @@ impl Compiler<'_> {
             Some(slot) => Capture::Captured(slot as u16),
             None => Capture::Absent,
         }
+    }
+
+    /// Where a function with a record keeps it.
+    fn record_register(&self, f: FunctionId) -> u8 {
+        1 + self.tree.list(self.tree.function(f).params).len().min(250) as u8
     }
 
     /// Fills in captures from registers once every function has been compiled and every cell has its register.
@@ -157,7 +180,7 @@ impl Compiler<'_> {
                     && let Target::Local(b) = self.tree.reference(r).target
                 {
                     // Of two parameters with one name the last wins; strict code has none, so order is free.
-                    self.settle(b, 1 + i as u8);
+                    self.settle(b, (i as u8).wrapping_add(1));
                 }
             }
         }
@@ -177,7 +200,7 @@ impl Compiler<'_> {
                 let Some(target) = p.target else { continue };
                 let mark = self.emit.mark();
                 let v = self.emit.alloc();
-                self.emit.emit(Op::Move(v, 1 + i as u8));
+                self.emit.emit(Op::Move(v, (i as u8).wrapping_add(1)));
                 self.default(target, p.default, v);
                 self.destructure(target, v, Store::Initialise);
                 self.emit.release(mark);
@@ -215,6 +238,11 @@ impl Compiler<'_> {
                 match self.places[from.index()] {
                     Place::Register(r) => self.emit.emit(Op::Move(v, r)),
                     Place::Cell(r) => self.emit.emit(Op::GetCell(v, r)),
+                    Place::Record(n) => self.emit.emit(Op::GetRecord(v, self.record, n)),
+                    Place::RecordCell(n) => {
+                        self.emit.emit(Op::GetRecord(v, self.record, n));
+                        self.emit.emit(Op::GetCell(v, v));
+                    }
                     Place::Unplaced => self.emit.emit(Op::LoadUndef(v)),
                 }
                 self.initialise(b, v);
@@ -225,11 +253,23 @@ impl Compiler<'_> {
     }
 
     fn mark_uninitialised(&mut self, b: BindingId) {
+        let t = self.emit.mark();
         match self.places[b.index()] {
             Place::Register(r) => self.emit.emit(Op::LoadHole(r)),
             Place::Cell(r) => self.emit.emit(Op::NewHoleCell(r)),
+            Place::Record(n) => {
+                let t = self.emit.alloc();
+                self.emit.emit(Op::LoadHole(t));
+                self.emit.emit(Op::SetRecord(t, self.record, n));
+            }
+            Place::RecordCell(n) => {
+                let t = self.emit.alloc();
+                self.emit.emit(Op::NewHoleCell(t));
+                self.emit.emit(Op::SetRecord(t, self.record, n));
+            }
             Place::Unplaced => {}
         }
+        self.emit.release(t);
     }
 
     /// A binding whose value is in register `r` already: it stays there, or moves into a cell.
@@ -237,7 +277,10 @@ impl Compiler<'_> {
         if self.tree.binding(b).captured {
             let cell = self.emit.alloc();
             self.emit.emit(Op::NewCell(cell, r));
-            self.places[b.index()] = Place::Cell(cell);
+            self.places[b.index()] = match self.home {
+                Home::Registers => Place::Cell(cell),
+                Home::Record => self.keep(cell, true),
+            };
         } else {
             self.places[b.index()] = Place::Register(r);
         }

@@ -17,6 +17,7 @@ mod emit;
 mod expr;
 mod function;
 mod iterate;
+mod paged;
 mod stmt;
 mod variable;
 
@@ -26,7 +27,7 @@ use control::Control;
 pub(crate) use emit::MAX_REGISTERS;
 use emit::{Emitter, Overflow};
 use rustc_hash::FxHashMap;
-use variable::Place;
+use variable::{Home, Place};
 
 /// Whose source is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub enum CompileError {
         span: Span,
     },
     /// Too much code in one function.
-    #[error("function is larger than {WINDOW} instructions")]
+    #[error("function is larger than {} instructions", emit::MAX_INSTRUCTIONS)]
     TooLarge {
         /// The function.
         span: Span,
@@ -78,7 +79,11 @@ const MAX_DEPTH: u32 = 4_000;
 pub fn compile(tree: &Tree, base: Base, source: Source) -> Result<Program, CompileError> {
     let mut compiler = Compiler::new(tree, base, source);
     for index in 0..tree.functions().len() {
-        compiler.function(FunctionId::from_index(index))?;
+        let id = FunctionId::from_index(index);
+        match compiler.function(id, Home::Registers) {
+            Err(CompileError::TooManyRegisters { .. }) => compiler.function(id, Home::Record)?,
+            result => result?,
+        }
     }
     compiler.finish_captures();
     Ok(compiler.finish())
@@ -107,6 +112,9 @@ struct Compiler<'t> {
     emit: Emitter,
     current: FunctionId,
     control: Vec<Control>,
+    /// Where its variables live, and the register of their record if they live there.
+    home: Home,
+    record: u8,
     /// Receives the value of expression statements: the script's result.
     completion: Option<u8>,
     depth: u32,
@@ -135,6 +143,8 @@ impl<'t> Compiler<'t> {
             emit: Emitter::new(),
             current: Tree::SCRIPT,
             control: Vec::new(),
+            home: Home::Registers,
+            record: 0,
             completion: None,
             depth: 0,
             shared: source == Source::Shared,

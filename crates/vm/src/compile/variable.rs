@@ -3,6 +3,7 @@
 use super::Compiler;
 use crate::ast::{BindingId, BindingKind, Check, RefId, ScopeId, ScopeKind, Target};
 use crate::code::Op;
+use crate::compile::emit::Overflow;
 
 /// The home of a binding, in the function that declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,10 @@ pub(crate) enum Place {
     Register(u8),
     /// The register holds the cell that holds the value.
     Cell(u8),
+    /// The value is in the function's record: there are not enough registers.
+    Record(u16),
+    /// The record holds the cell that holds the value.
+    RecordCell(u16),
 }
 
 /// A reference with everything decided.
@@ -20,8 +25,19 @@ pub(crate) enum Place {
 pub(crate) enum Variable {
     Register(u8),
     Cell(u8),
+    Record(u16),
+    RecordCell(u16),
     Captured(u16),
     Global,
+}
+
+/// Where a function keeps its variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// Each in a register, as is best.
+    Registers,
+    /// In a record on the heap: the function has more variables than there are registers.
+    Record,
 }
 
 /// Whether assignment is an initialisation.
@@ -64,6 +80,8 @@ impl Compiler<'_> {
         match self.places[binding.index()] {
             Place::Register(r) => Variable::Register(r),
             Place::Cell(r) => Variable::Cell(r),
+            Place::Record(n) => Variable::Record(n),
+            Place::RecordCell(n) => Variable::RecordCell(n),
             // The resolver never refers to a binding from outside its scope; reading `this` is harmless.
             Place::Unplaced => Variable::Register(0),
         }
@@ -108,6 +126,28 @@ impl Compiler<'_> {
                 }
                 d
             }
+            Variable::Record(n) => {
+                let d = dst.unwrap_or_else(|| self.emit.alloc());
+                self.emit.emit(Op::GetRecord(d, self.record, n));
+                if check {
+                    let k = self.string(r.name);
+                    self.emit.at(r.span.start);
+                    self.emit.emit(Op::CheckInit(d, k));
+                }
+                d
+            }
+            Variable::RecordCell(n) => {
+                let d = dst.unwrap_or_else(|| self.emit.alloc());
+                self.emit.emit(Op::GetRecord(d, self.record, n));
+                if check {
+                    let k = self.string(r.name);
+                    self.emit.at(r.span.start);
+                    self.emit.emit(Op::GetCellChecked(d, d, k));
+                } else {
+                    self.emit.emit(Op::GetCell(d, d));
+                }
+                d
+            }
             Variable::Captured(slot) => {
                 let d = dst.unwrap_or_else(|| self.emit.alloc());
                 if check {
@@ -138,6 +178,11 @@ impl Compiler<'_> {
         match self.variable(reference) {
             Variable::Register(r) => self.emit.emit(Op::Move(dst, r)),
             Variable::Cell(r) => self.emit.emit(Op::GetCell(dst, r)),
+            Variable::Record(n) => self.emit.emit(Op::GetRecord(dst, self.record, n)),
+            Variable::RecordCell(n) => {
+                self.emit.emit(Op::GetRecord(dst, self.record, n));
+                self.emit.emit(Op::GetCell(dst, dst));
+            }
             Variable::Captured(slot) => self.emit.emit(Op::GetCap(dst, slot)),
             Variable::Global => self.emit.emit(Op::LoadUndef(dst)),
         }
@@ -187,6 +232,25 @@ impl Compiler<'_> {
                 self.emit.emit(Op::SetCellChecked(cell, src, k));
             }
             Variable::Cell(cell) => self.emit.emit(Op::SetCell(cell, src)),
+            Variable::Record(n) => {
+                if checked {
+                    let mark = self.emit.mark();
+                    self.read(reference, None);
+                    self.emit.release(mark);
+                }
+                self.emit.emit(Op::SetRecord(src, self.record, n));
+            }
+            Variable::RecordCell(n) => {
+                let cell = self.emit.alloc();
+                self.emit.emit(Op::GetRecord(cell, self.record, n));
+                if checked {
+                    let k = self.string(r.name);
+                    self.emit.emit(Op::SetCellChecked(cell, src, k));
+                } else {
+                    self.emit.emit(Op::SetCell(cell, src));
+                }
+                self.emit.release(cell);
+            }
             Variable::Captured(slot) if checked => {
                 let k = self.string(r.name);
                 self.emit.emit(Op::SetCapChecked(src, slot, k));
@@ -213,6 +277,13 @@ impl Compiler<'_> {
         match self.placed(binding) {
             Variable::Register(reg) => self.move_to(reg, src),
             Variable::Cell(cell) => self.emit.emit(Op::SetCell(cell, src)),
+            Variable::Record(n) => self.emit.emit(Op::SetRecord(src, self.record, n)),
+            Variable::RecordCell(n) => {
+                let cell = self.emit.alloc();
+                self.emit.emit(Op::GetRecord(cell, self.record, n));
+                self.emit.emit(Op::SetCell(cell, src));
+                self.emit.release(cell);
+            }
             Variable::Captured(_) | Variable::Global => {}
         }
     }
@@ -247,18 +318,36 @@ impl Compiler<'_> {
                 BindingKind::Let | BindingKind::Const | BindingKind::Class | BindingKind::ClassName
             );
         let r = self.emit.alloc();
-        self.places[b.index()] = if binding.captured {
+        if binding.captured {
             if starts_hole {
                 self.emit.emit(Op::NewHoleCell(r));
             } else {
                 self.emit.emit(Op::LoadUndef(r));
                 self.emit.emit(Op::NewCell(r, r));
             }
-            Place::Cell(r)
         } else {
             self.emit.emit(if starts_hole { Op::LoadHole(r) } else { Op::LoadUndef(r) });
-            Place::Register(r)
+        }
+        self.places[b.index()] = match (self.home, binding.captured) {
+            (Home::Registers, true) => Place::Cell(r),
+            (Home::Registers, false) => Place::Register(r),
+            (Home::Record, captured) => {
+                let place = self.keep(r, captured);
+                self.emit.release(r);
+                place
+            }
         };
+    }
+
+    /// Puts what is in a register into the function's record.
+    pub(crate) fn keep(&mut self, r: u8, captured: bool) -> Place {
+        let n = self.emit.record;
+        match n.checked_add(1) {
+            Some(next) => self.emit.record = next,
+            None => self.emit.overflow = Some(Overflow::Registers),
+        }
+        self.emit.emit(Op::SetRecord(r, self.record, n));
+        if captured { Place::RecordCell(n) } else { Place::Record(n) }
     }
 
     /// Instantiates the function declarations of a scope.
@@ -283,13 +372,23 @@ impl Compiler<'_> {
     pub(crate) fn renew_cells(&mut self, scope: ScopeId) {
         let bindings: Vec<BindingId> = self.tree.list(self.tree.scope(scope).bindings).to_vec();
         for b in bindings {
-            if let Place::Cell(r) = self.places[b.index()] {
-                let mark = self.emit.mark();
-                let t = self.emit.alloc();
-                self.emit.emit(Op::GetCell(t, r));
-                self.emit.emit(Op::NewCell(r, t));
-                self.emit.release(mark);
+            let mark = self.emit.mark();
+            match self.places[b.index()] {
+                Place::Cell(r) => {
+                    let t = self.emit.alloc();
+                    self.emit.emit(Op::GetCell(t, r));
+                    self.emit.emit(Op::NewCell(r, t));
+                }
+                Place::RecordCell(n) => {
+                    let t = self.emit.alloc();
+                    self.emit.emit(Op::GetRecord(t, self.record, n));
+                    self.emit.emit(Op::GetCell(t, t));
+                    self.emit.emit(Op::NewCell(t, t));
+                    self.emit.emit(Op::SetRecord(t, self.record, n));
+                }
+                Place::Unplaced | Place::Register(_) | Place::Record(_) => {}
             }
+            self.emit.release(mark);
         }
     }
 }

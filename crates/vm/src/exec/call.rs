@@ -1,14 +1,18 @@
 //! Calls, constructions, returns and unwinding: frames come and go here.
 
 use super::Window;
-use super::code_table::Code;
+use super::code_table::{Code, Entry};
+use super::exotic::Unbound;
 use super::frame::{Frame, FrameFlags};
 use super::helper::Helper;
 use super::native::{self, NativeArgs};
 use super::state::{Exit, HostCall, Limit, Res, State};
-use crate::code::Op;
+use crate::code::{ErrorKind, Op};
 use crate::heap::{Attrs, Class, ClosureId, Found, Key, ObjId, atoms};
 use crate::value::{Internal, Value};
+
+/// How far up in the window arguments are laid out; more of them stay in an array.
+pub(crate) const MOST_LAID_OUT: usize = 240;
 
 /// What a frame costs beside its loops.
 const CALL_COST: u64 = 4;
@@ -28,15 +32,30 @@ impl State {
         let callee = w[a as usize];
         let Some(obj) = callee.as_object() else { return Err(self.not_callable(callee)) };
         match self.heap.class(obj) {
+            Class::BoundFunction => {
+                let Unbound { a, argc, calling } = self.unbind(w, a, argc, calling)?;
+                self.call(w, a, argc, calling)
+            }
             Class::Function => {
                 let Some(closure) = self.heap.closure_of(obj) else { return Err(self.not_callable(callee)) };
                 let is_class = self.heap.flags(obj).has(crate::heap::Flags::CLASS_CONSTRUCTOR);
                 if is_class && !calling.flags.has(FrameFlags::CONSTRUCT) {
                     return Err(self.type_error("Class constructor cannot be invoked without 'new'"));
                 }
-                let base = self.top().map_or(0, |f| f.base) + u32::from(a) + 1;
-                self.push_closure(closure, callee, base, base + 1, argc, calling)?;
+                let at = self.top().map_or(0, |f| f.base) + u32::from(a);
+                if calling.flags.has(FrameFlags::LIST) {
+                    self.push_closure(closure, callee, at + 4, at + 2, argc, calling)?;
+                } else {
+                    self.push_closure(closure, callee, at + 1, at + 2, argc, calling)?;
+                }
                 Err(Exit::Enter)
+            }
+            Class::NativeFunction if calling.flags.has(FrameFlags::LIST) => {
+                w[a as usize] = self.fallback(obj);
+                if !self.heap.is_callable(w[a as usize]) {
+                    return Err(self.throw(ErrorKind::Range, "too many arguments"));
+                }
+                self.call(w, a, argc, calling)
             }
             Class::NativeFunction => match native::call(self, w, obj, NativeArgs { a, argc, calling }) {
                 Err(Exit::Slow) => {
@@ -46,11 +65,15 @@ impl State {
                 result => result,
             },
             Class::HostFunction => {
-                let end = a as usize + 2 + argc as usize;
-                let args = w[a as usize + 2..end].to_vec();
-                self.host_call(obj, args, calling)
+                let args = match w[a as usize + 2].as_array() {
+                    Some(list) if calling.flags.has(FrameFlags::LIST) => {
+                        (0..argc).map(|i| self.heap.array_get(list, i).unwrap_or(Value::UNDEFINED)).collect()
+                    }
+                    _ => w[a as usize + 2..a as usize + 2 + argc as usize].to_vec(),
+                };
+                let flags = calling.flags.without(FrameFlags::LIST);
+                self.host_call(obj, args, Calling { flags, ..calling })
             }
-            Class::BoundFunction => self.call_bound(w, a, argc, obj, calling),
             Class::Proxy if self.heap.is_callable(callee) => self.call_proxy(w, a, argc, obj, calling),
             _ => Err(self.not_callable(callee)),
         }
@@ -143,19 +166,25 @@ impl State {
     /// `new w[a](…)` with the arguments from `w[a + 2]` on; `this` goes to `w[a + 1]`.
     #[inline(never)]
     pub(crate) fn construct(&mut self, w: &mut Window, a: u8, argc: u32, dst: u8, new_target: Value) -> Res {
-        let callee = w[a as usize];
-        if !self.heap.is_constructor(callee) {
+        self.construct_as(w, a, argc, Calling { dst, flags: FrameFlags::NONE, new_target })
+    }
+
+    fn construct_as(&mut self, w: &mut Window, a: u8, argc: u32, calling: Calling) -> Res {
+        if !self.heap.is_constructor(w[a as usize]) {
             return Err(self.type_error("value is not a constructor"));
         }
+        let Unbound { a, argc, calling } = self.unbind(w, a, argc, calling)?;
+        let Calling { dst, new_target, .. } = calling;
+        let callee = w[a as usize];
         let Some(obj) = callee.as_object() else { return Err(self.not_callable(callee)) };
-        let mut flags = FrameFlags::CONSTRUCT;
+        let mut flags = FrameFlags::CONSTRUCT.and(calling.flags);
         let this = if self.heap.class(obj) == Class::Function {
             if self.heap.flags(obj).has(crate::heap::Flags::DERIVED) {
                 flags = flags.and(FrameFlags::DERIVED);
                 Value::HOLE
             } else {
                 let Some(prototype) = self.plain_prototype(new_target) else {
-                    return self.construct_slow(w, a, argc, dst, new_target);
+                    return self.construct_slow(w, a, argc, calling);
                 };
                 let shape = self.heap.root_shape(Some(prototype))?;
                 Value::object(self.heap.new_object(shape)?)
@@ -175,17 +204,72 @@ impl State {
         }
     }
 
-    /// Lays the elements of the array in `w[a + 2]` out as arguments. Long ones go above the window.
-    pub(crate) fn unpack_arguments(&mut self, w: &mut Window, a: u8) -> Result<u32, Exit> {
-        let Some(array) = w[a as usize + 2].as_array() else { return Ok(0) };
+    /// Calls `w[a]` with `this` in `w[a + 1]` and the elements of the array in `w[a + 2]` as arguments.
+    pub(crate) fn call_list(&mut self, w: &mut Window, a: u8, calling: Calling) -> Res {
+        let array = w[a as usize + 2];
+        let (argc, list) = self.unpack(w, a)?;
+        let result = self.call(w, a, argc, Calling { flags: calling.flags.and(list), ..calling });
+        Self::put_back(w, a + 2, array, result)
+    }
+
+    /// An instruction that is executed again after a collection must find what it overwrote.
+    pub(crate) fn put_back(w: &mut Window, place: u8, v: Value, result: Res) -> Res {
+        if let Err(Exit::Alloc(_)) = result {
+            w[place as usize] = v;
+        }
+        result
+    }
+
+    /// `new w[a](…)` with the elements of the array in `w[a + 2]` as arguments.
+    pub(crate) fn construct_list(&mut self, w: &mut Window, a: u8, dst: u8, new_target: Value) -> Res {
+        let array = w[a as usize + 2];
+        let (argc, list) = self.unpack(w, a)?;
+        let result = self.construct_as(w, a, argc, Calling { dst, flags: list, new_target });
+        Self::put_back(w, a + 2, array, result)
+    }
+
+    /// Lays the elements of the array in `w[a + 2]` out as arguments. Too many of them stay in the array.
+    fn unpack(&mut self, w: &mut Window, a: u8) -> Result<(u32, FrameFlags), Exit> {
+        let Some(array) = w[a as usize + 2].as_array() else { return Ok((0, FrameFlags::NONE)) };
         let length = self.heap.array_length(array);
-        if length as usize + a as usize + 2 > 256 {
-            return Err(self.type_error("too many arguments"));
+        self.burn(u64::from(length) / 4)?;
+        // The callee's own callees need some room above, too.
+        if length as usize + a as usize + 2 > MOST_LAID_OUT {
+            return Ok((length, FrameFlags::LIST));
         }
         for i in 0..length {
             w[a as usize + 2 + i as usize] = self.heap.array_get(array, i).unwrap_or(Value::UNDEFINED);
         }
-        Ok(length)
+        Ok((length, FrameFlags::NONE))
+    }
+
+    /// Makes the registers of a fresh frame whose arguments are an array: see [`FrameFlags::LIST`].
+    pub(crate) fn take_list(&mut self, regs: &mut [Value], entry: Entry) {
+        let Some(&frame) = self.frames.last() else { return };
+        let (base, list) = (frame.base as usize, frame.args as usize);
+        let array = regs.get(list).and_then(|v| v.as_array());
+        let this = regs.get(list - 1).copied().unwrap_or(Value::UNDEFINED);
+        let Some(window) = regs.get_mut(base - 1..base + entry.registers as usize) else { return };
+        window.fill(Value::UNDEFINED);
+        window[0] = frame.callee;
+        window[1] = this;
+        for (i, place) in window[2..].iter_mut().enumerate().take(entry.parameters as usize) {
+            *place = array.and_then(|a| self.heap.array_get(a, i as u32)).unwrap_or(Value::UNDEFINED);
+        }
+    }
+
+    /// The arguments of a frame from number `skip` on.
+    pub(crate) fn arguments_of(&self, regs: &[Value], frame: &Frame, skip: u32) -> Vec<Value> {
+        let skip = skip.min(frame.argc);
+        if frame.flags.has(FrameFlags::LIST) {
+            let Some(array) = regs.get(frame.args as usize).and_then(|v| v.as_array()) else {
+                return Vec::new();
+            };
+            let get = |i| self.heap.array_get(array, i).unwrap_or(Value::UNDEFINED);
+            return (skip..frame.argc).map(get).collect();
+        }
+        let (from, to) = ((frame.args + skip) as usize, (frame.args + frame.argc) as usize);
+        regs.get(from..to).unwrap_or_default().to_vec()
     }
 
     /// A capability: waits for the host, or answers a promise inside async code.
@@ -354,6 +438,7 @@ impl State {
         for (place, capture) in cells.iter_mut().zip(&f.captures) {
             *place = match *capture {
                 Capture::Register(r) => w[r as usize],
+                Capture::Record(r, n) => self.scope_value(w[r as usize], n),
                 Capture::Captured(n) => self.heap.capture(own, u32::from(n)),
                 Capture::Absent => Value::UNDEFINED,
             };

@@ -69,10 +69,10 @@ impl Code {
         self.entries[index as usize]
     }
 
-    /// The window of a function: instructions from its start on, with room for any `u16`.
+    /// The page of a function that an instruction is in, with room for any `u16`.
     #[inline]
-    pub(crate) fn window(&self, entry: Entry) -> &[Op; WINDOW] {
-        let start = entry.start as usize;
+    pub(crate) fn window(&self, entry: Entry, pc: u32) -> &[Op; WINDOW] {
+        let start = entry.start as usize + (pc as usize & !(WINDOW - 1));
         let code = &self.programs[entry.program as usize].code;
         match code.get(start..).and_then(|w| w.first_chunk()) {
             Some(window) => window,
@@ -100,7 +100,7 @@ impl Code {
     }
 
     pub(crate) fn op(&self, function: u32, pc: u32) -> Op {
-        self.window(self.entry(function))[pc as usize & (WINDOW - 1)]
+        self.window(self.entry(function), pc)[pc as usize & (WINDOW - 1)]
     }
 }
 

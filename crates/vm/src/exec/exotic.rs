@@ -4,11 +4,10 @@
 //! prelude functions (`builtins/proxy.js`): only a proxy is still `Exotic` after these.
 
 use super::Window;
-use super::call::Calling;
+use super::call::{Calling, MOST_LAID_OUT};
 use super::frame::FrameFlags;
 use super::helper::Helper;
 use super::state::{Exit, Res, State};
-use crate::code::ErrorKind;
 use crate::heap::{Attrs, Class, Defined, Deleted, Descriptor, Found, Key, NO_SLOT, ObjId, Own, atoms};
 use crate::value::Value;
 
@@ -211,38 +210,57 @@ impl State {
         fields.first().copied().unwrap_or(Value::NULL)
     }
 
-    /// Calls a bound function: its target, its receiver and its arguments before the given ones. They are laid out above the
-    /// frame, because the registers of the call must stay as they are if it has to be made again.
-    pub(crate) fn call_bound(
+    /// What a bound function stands for: its target, its receiver and its arguments before the given ones. They are laid out
+    /// above the frame, because the registers of the call must stay as they are if it has to be made again. A chain of
+    /// bound functions is walked, however long it is.
+    pub(crate) fn unbind(
         &mut self,
         w: &mut Window,
         a: u8,
         argc: u32,
-        function: ObjId,
         calling: Calling,
-    ) -> Res {
+    ) -> Result<Unbound, Exit> {
+        let mut at = Unbound { a, argc, calling };
+        while let Some(function) = w[at.a as usize].as_object()
+            && self.heap.class(function) == Class::BoundFunction
+        {
+            at = self.unbind_one(w, at, function)?;
+        }
+        Ok(at)
+    }
+
+    fn unbind_one(&mut self, w: &mut Window, from: Unbound, function: ObjId) -> Result<Unbound, Exit> {
+        let Unbound { a, argc, mut calling } = from;
         self.burn(1)?;
-        let Some(fields) = self.heap.slots_of(function) else { return Ok(Value::UNDEFINED) };
-        let fields = self.heap.slots(fields);
+        let fields = self.heap.slots_of(function).map(|s| self.heap.slots(s).to_vec()).unwrap_or_default();
+        let [target, this, list @ ..] = &fields[..] else {
+            return Err(self.type_error("not a bound function"));
+        };
         let at = self.above as usize;
-        let from = a as usize + 2;
-        let (given, bound) = (argc as usize, fields.len().saturating_sub(2));
-        if at + 2 + bound + given > w.len() {
-            return Err(self.throw(ErrorKind::Range, "too many arguments for a bound function"));
+        let first = a as usize + 2;
+        let (given, bound) = (argc as usize, list.len());
+        if calling.new_target.as_object() == Some(function) {
+            calling.new_target = *target;
         }
-        let [target, this, list @ ..] = fields else { return Ok(Value::UNDEFINED) };
-        let (target, this) = (*target, *this);
-        w.copy_within(from..from + given, at + 2 + bound);
-        w[at + 2..at + 2 + bound].copy_from_slice(list);
-        w[at] = target;
-        w[at + 1] = this;
-        let (above, argc) = (self.above, (bound + given) as u32);
-        if calling.flags.has(FrameFlags::CONSTRUCT) {
-            let itself = calling.new_target.as_object() == Some(function);
-            let new_target = if itself { target } else { calling.new_target };
-            return self.construct(w, above, argc, calling.dst, new_target);
+        let is_list = calling.flags.has(FrameFlags::LIST);
+        if is_list || at + 2 + bound + given > MOST_LAID_OUT {
+            let mut all = list.to_vec();
+            match w[first].as_array() {
+                Some(array) if is_list => {
+                    all.extend((0..argc).map(|i| self.heap.array_get(array, i).unwrap_or(Value::UNDEFINED)));
+                }
+                _ => all.extend_from_slice(w.get(first..first + given).unwrap_or_default()),
+            }
+            self.burn(all.len() as u64 / 4)?;
+            w[at + 2] = Value::array(self.heap.new_array(self.realm.array_shape, &all)?);
+            calling.flags = calling.flags.and(FrameFlags::LIST);
+        } else {
+            w.copy_within(first..first + given, at + 2 + bound);
+            w[at + 2..at + 2 + bound].copy_from_slice(list);
         }
-        self.call(w, above, argc, calling)
+        w[at] = *target;
+        w[at + 1] = *this;
+        Ok(Unbound { a: self.above, argc: (bound + given) as u32, calling })
     }
 
     /// Calls a proxy of a function, or makes an object with one.
@@ -255,7 +273,9 @@ impl State {
         calling: Calling,
     ) -> Res {
         let from = a as usize + 2;
-        let list = {
+        let list = if calling.flags.has(FrameFlags::LIST) {
+            w[from]
+        } else {
             let given = w.get(from..from + argc as usize).unwrap_or_default();
             Value::array(self.heap.new_array(self.realm.array_shape, given)?)
         };
@@ -265,7 +285,8 @@ impl State {
             return Err(self.enter_helper(w, Helper::ProxyConstruct, &args, calling.dst, FrameFlags::NONE));
         }
         let args = [proxy, this, list];
-        Err(self.enter_helper(w, Helper::ProxyCall, &args, calling.dst, calling.flags))
+        let flags = calling.flags.without(FrameFlags::LIST);
+        Err(self.enter_helper(w, Helper::ProxyCall, &args, calling.dst, flags))
     }
 
     /// The prototype for a new object, if no getter or proxy has a say.
@@ -288,13 +309,24 @@ impl State {
         w: &mut Window,
         a: u8,
         argc: u32,
-        dst: u8,
-        new_target: Value,
+        calling: Calling,
     ) -> Res {
         let from = a as usize + 2;
-        let given = w.get(from..from + argc as usize).unwrap_or_default();
-        let list = Value::array(self.heap.new_array(self.realm.array_shape, given)?);
-        let args = [w[a as usize], list, new_target];
-        Err(self.enter_helper(w, Helper::ConstructSlow, &args, dst, FrameFlags::NONE))
+        let list = if calling.flags.has(FrameFlags::LIST) {
+            w[from]
+        } else {
+            let given = w.get(from..from + argc as usize).unwrap_or_default();
+            Value::array(self.heap.new_array(self.realm.array_shape, given)?)
+        };
+        let args = [w[a as usize], list, calling.new_target];
+        Err(self.enter_helper(w, Helper::ConstructSlow, &args, calling.dst, FrameFlags::NONE))
     }
+}
+
+/// A call after [`State::unbind`]: where it is laid out, and how it is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unbound {
+    pub(crate) a: u8,
+    pub(crate) argc: u32,
+    pub(crate) calling: Calling,
 }

@@ -39,6 +39,9 @@ impl FrameFlags {
     /// A promise's executor: host calls below it answer promises.
     pub(crate) const EXECUTOR: FrameFlags = FrameFlags(1 << 14);
 
+    /// The arguments are an array: too many for registers.
+    pub(crate) const LIST: FrameFlags = FrameFlags(1 << 13);
+
     /// The result is a promise that the caller awaits.
     pub(crate) const AWAIT: FrameFlags = FrameFlags(4096);
 

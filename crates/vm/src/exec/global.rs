@@ -1,11 +1,12 @@
-//! Global names: declaring them, and the scope of `let`, `const` and `class` that scripts share.
+//! Names that live on the heap: globals, the scope of `let`, `const` and `class` that scripts share, and the variables of
+//! functions that have more of them than registers.
 //!
 //! Shared lexical names are properties of an object that no script can reach. A name that is declared but not yet
 //! initialised holds the hole; a `const` is not writable. Sites that found a name there remember its slot.
 
 use super::state::{Exit, Res, Site, State};
 use crate::code::{Declare, ErrorKind};
-use crate::heap::{Attrs, Key, NO_SLOT, Own};
+use crate::heap::{Attrs, Class, Flags, Key, NO_SLOT, Own, SlotsId};
 use crate::value::Value;
 
 /// One step of a script's declarations.
@@ -96,6 +97,36 @@ pub(crate) fn write(st: &mut State, site: u32, v: Value) -> Option<Result<(), Ex
     }
     st.heap.set_slot(scope, slot, v);
     Some(Ok(()))
+}
+
+impl State {
+    /// A record for the variables of a function that has more of them than registers.
+    #[inline(never)]
+    pub(crate) fn new_scope_record(&mut self, count: u16) -> Res {
+        let fields = vec![Value::UNDEFINED; count as usize];
+        let shape = self.realm.object_shape;
+        let object = self.heap.new_object_with_slots(shape, Class::Branded, Flags::NONE, &fields)?;
+        Ok(Value::object(object))
+    }
+
+    fn scope_record(&self, record: Value) -> Option<SlotsId> {
+        let object = record.as_object().filter(|&o| self.heap.class(o) == Class::Branded)?;
+        self.heap.slots_of(object)
+    }
+
+    #[inline(never)]
+    pub(crate) fn scope_value(&self, record: Value, n: u16) -> Value {
+        let slots = self.scope_record(record);
+        slots.and_then(|s| self.heap.slots(s).get(n as usize)).copied().unwrap_or(Value::UNDEFINED)
+    }
+
+    #[inline(never)]
+    pub(crate) fn set_scope_value(&mut self, record: Value, n: u16, v: Value) {
+        let slots = self.scope_record(record);
+        if let Some(place) = slots.and_then(|s| self.heap.slots_mut(s).get_mut(n as usize)) {
+            *place = v;
+        }
+    }
 }
 
 #[cold]

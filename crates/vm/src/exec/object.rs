@@ -334,21 +334,7 @@ pub(crate) fn call_other(st: &mut State, w: &mut Window, d: u8, a: u8, argc: u32
 }
 
 pub(crate) fn call_spread(st: &mut State, w: &mut Window, d: u8, a: u8) -> Res {
-    repeatable(w, a, |w| {
-        let argc = st.unpack_arguments(w, a)?;
-        st.call(w, a, argc, plain(d))
-    })
-}
-
-/// Does a call that changes the registers it is laid out in, and takes that back if the instruction will be executed again.
-fn repeatable(w: &mut Window, a: u8, call: impl FnOnce(&mut Window) -> Res) -> Res {
-    let at = a as usize;
-    let saved = [w[at], w[at + 1], w[at + 2]];
-    let result = call(w);
-    if let Err(Exit::Alloc(_)) = result {
-        w[at..at + 3].copy_from_slice(&saved);
-    }
-    result
+    st.call_list(w, a, plain(d))
 }
 
 fn plain(dst: u8) -> Calling {
@@ -356,29 +342,30 @@ fn plain(dst: u8) -> Calling {
 }
 
 pub(crate) fn new_spread(st: &mut State, w: &mut Window, d: u8, a: u8) -> Res {
-    repeatable(w, a, |w| {
-        let argc = st.unpack_arguments(w, a)?;
-        let target = w[a as usize];
-        st.construct(w, a, argc, d, target)
-    })
+    let target = w[a as usize];
+    st.construct_list(w, a, d, target)
 }
 
 pub(crate) fn super_call(st: &mut State, w: &mut Window, d: u8, a: u8, argc: u32, target: Value) -> Res {
-    let parent = w[a as usize].as_object().and_then(|c| st.heap.prototype(c));
-    match parent {
-        Some(parent) if st.heap.is_constructor(Value::object(parent)) => repeatable(w, a, |w| {
-            w[a as usize] = st.heap.object_value(parent);
-            st.construct(w, a, argc, d, target)
-        }),
-        _ => Err(st.type_error("Super constructor is not a constructor")),
-    }
+    let method = w[a as usize];
+    w[a as usize] = super_constructor(st, method)?;
+    let result = st.construct(w, a, argc, d, target);
+    State::put_back(w, a, method, result)
 }
 
 pub(crate) fn super_call_spread(st: &mut State, w: &mut Window, d: u8, a: u8, target: Value) -> Res {
-    repeatable(w, a, |w| {
-        let argc = st.unpack_arguments(w, a)?;
-        super_call(st, w, d, a, argc, target)
-    })
+    let method = w[a as usize];
+    w[a as usize] = super_constructor(st, method)?;
+    let result = st.construct_list(w, a, d, target);
+    State::put_back(w, a, method, result)
+}
+
+fn super_constructor(st: &mut State, method: Value) -> Res {
+    let parent = method.as_object().and_then(|c| st.heap.prototype(c)).map(|p| st.heap.object_value(p));
+    match parent {
+        Some(parent) if st.heap.is_constructor(parent) => Ok(parent),
+        _ => Err(st.type_error("Super constructor is not a constructor")),
+    }
 }
 
 pub(crate) fn call_helper(st: &mut State, w: &mut Window, d: u8, a: u8, n: u8, helper: u32) -> Res {
@@ -389,9 +376,8 @@ pub(crate) fn call_helper(st: &mut State, w: &mut Window, d: u8, a: u8, n: u8, h
 
 #[inline(never)]
 pub(crate) fn arguments(st: &mut State, regs: &[Value], frame: &Frame) -> Res {
-    let from = frame.args as usize;
-    let given = regs.get(from..from + frame.argc as usize).unwrap_or_default();
-    let object = st.heap.new_arguments(st.realm.arguments_shape, given)?;
+    let given = st.arguments_of(regs, frame, 0);
+    let object = st.heap.new_arguments(st.realm.arguments_shape, &given)?;
     // In the order of the shape.
     st.heap.set_slot(object, 0, Value::uint(frame.argc));
     st.heap.set_slot(object, 1, st.realm.array_values);
@@ -401,10 +387,8 @@ pub(crate) fn arguments(st: &mut State, regs: &[Value], frame: &Frame) -> Res {
 
 #[inline(never)]
 pub(crate) fn rest(st: &mut State, regs: &[Value], frame: &Frame, skip: u32) -> Res {
-    let from = (frame.args + skip.min(frame.argc)) as usize;
-    let to = (frame.args + frame.argc) as usize;
-    let given = regs.get(from..to).unwrap_or_default();
-    Ok(Value::array(st.heap.new_array(st.realm.array_shape, given)?))
+    let given = st.arguments_of(regs, frame, skip);
+    Ok(Value::array(st.heap.new_array(st.realm.array_shape, &given)?))
 }
 
 /// `{...source}` without guest code; with a getter or a proxy the helper does it.

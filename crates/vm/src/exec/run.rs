@@ -10,9 +10,15 @@ use super::frame::FrameFlags;
 use super::property::{self, Missing};
 use super::state::{Exit, Limit, NO_SHAPE, State};
 use super::{Window, global, iterate, object};
-use crate::code::{ErrorKind, Op};
+use crate::code::{ErrorKind, Op, WINDOW};
 use crate::heap::{AllocError, Point};
 use crate::value::Value;
+
+/// Which part of a pc names the instruction inside its page.
+const PAGE_MASK: u32 = WINDOW as u32 - 1;
+
+/// What going to another page of a long function costs.
+const FAR_COST: u64 = 16;
 
 /// Registers that a frame's window spans.
 pub(crate) const SPAN: usize = 256;
@@ -77,7 +83,8 @@ fn collect(st: &mut State, regs: &mut [Value], code: &Code) -> Result<(), Exit> 
 #[inline]
 fn prepare(st: &mut State, regs: &mut Vec<Value>, entry: Entry) -> Option<Value> {
     let frame = st.frames.last_mut()?;
-    let end = frame.base as usize + SPAN + 1 + frame.argc as usize;
+    let beyond = if frame.flags.has(FrameFlags::LIST) { 0 } else { frame.argc as usize };
+    let end = frame.base as usize + SPAN + 1 + beyond;
     if regs.len() < end {
         grow(regs, end);
     }
@@ -85,6 +92,10 @@ fn prepare(st: &mut State, regs: &mut Vec<Value>, entry: Entry) -> Option<Value>
         return st.restore(regs);
     }
     let parameters = u32::from(entry.parameters);
+    if frame.flags.has(FrameFlags::LIST) {
+        st.take_list(regs, entry);
+        return None;
+    }
     let mut given = frame.argc;
     if entry.keeps_arguments && frame.argc > parameters && frame.args == frame.base + 1 {
         let from = frame.base as usize;
@@ -128,7 +139,8 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
         }
         let Some(top) = st.frames.last() else { return Exit::Done(Value::UNDEFINED) };
         let (frame_base, flags, closure) = (top.base, top.flags, top.closure);
-        let ops = code.window(entry);
+        let ops = code.window(entry, start);
+        st.page = start & !PAGE_MASK;
         st.above = entry.registers as u8;
         let base = frame_base as usize;
         let Some(w) = regs.get_mut(base..).and_then(|r| r.first_chunk_mut::<SPAN>()) else {
@@ -137,6 +149,12 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
         let w: &mut Window = w;
         let mut pc: u16 = start as u16;
 
+        // Where the pc is in the function: windows are pages.
+        macro_rules! abs {
+            () => {
+                st.page | u32::from(pc)
+            };
+        }
         // The whole frame, for arms that are not in a hurry.
         macro_rules! frame {
             () => {
@@ -154,7 +172,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
         // Calls out of line; the value goes to a register.
         macro_rules! cold {
             ($d:expr, $e:expr) => {{
-                st.pc = u32::from(pc);
+                st.pc = abs!();
                 match $e {
                     Ok(v) => r!($d) = v,
                     Err(Exit::Enter) => continue 'frame,
@@ -165,7 +183,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
         // Calls out of line for the effect.
         macro_rules! effect {
             ($e:expr) => {{
-                st.pc = u32::from(pc);
+                st.pc = abs!();
                 match $e {
                     Ok(_) => {}
                     Err(Exit::Enter) => continue 'frame,
@@ -178,7 +196,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 match $e {
                     Ok(id) => r!($d) = $wrap(id),
                     Err(error) => {
-                        st.pc = u32::from(pc);
+                        st.pc = abs!();
                         return Exit::Alloc(error);
                     }
                 }
@@ -214,7 +232,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 if Value::both_int(a, b) {
                     a.int_unchecked() $op b.int_unchecked()
                 } else {
-                    st.pc = u32::from(pc);
+                    st.pc = abs!();
                     match arith::compare(st, w, $rel, $d, $flags, a, b) {
                         Ok(truth) => truth,
                         Err(Exit::Enter) => continue 'frame,
@@ -232,7 +250,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     match st.heap.strict_equals(a, b) {
                         Ok(same) => same,
                         Err(error) => {
-                            st.pc = u32::from(pc);
+                            st.pc = abs!();
                             return Exit::Alloc(error);
                         }
                     }
@@ -700,7 +718,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::CopyRest(d, a, b) => cold!(d, object::copy_rest(st, w, d, r!(a), r!(b))),
 
                 Op::Call(d, a, n) => {
-                    st.pc = u32::from(pc);
+                    st.pc = abs!();
                     if let Some(obj) = r!(a).as_object()
                         && let Some(closure) = st.heap.closure_of(obj)
                         && !st.heap.flags(obj).has(crate::heap::Flags::CLASS_CONSTRUCTOR)
@@ -729,7 +747,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::Ret(a) => {
                     let value = r!(a);
                     if flags != FrameFlags::NONE {
-                        st.pc = u32::from(pc);
+                        st.pc = abs!();
                         match st.return_special(regs, code, value) {
                             Ok(()) => continue 'frame,
                             Err(exit) => return exit,
@@ -744,7 +762,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     continue 'frame;
                 }
                 Op::RetUndef => {
-                    st.pc = u32::from(pc);
+                    st.pc = abs!();
                     if flags == FrameFlags::NONE {
                         let frame = frame!();
                         st.frames.pop();
@@ -759,12 +777,12 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     }
                 }
                 Op::Throw(a) => {
-                    st.pc = u32::from(pc);
+                    st.pc = abs!();
                     return Exit::Throw(r!(a));
                 }
                 Op::ThrowNew(kind, k) => effect!(object::throw_new(st, kind, k)),
                 Op::Arguments(d) => {
-                    st.pc = u32::from(pc);
+                    st.pc = abs!();
                     let frame = frame!();
                     match object::arguments(st, regs, &frame) {
                         Ok(v) => {
@@ -772,7 +790,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                                 *place = v;
                             }
                             if let Some(top) = st.frames.last_mut() {
-                                top.pc = u32::from(pc);
+                                top.pc = abs!();
                             }
                             continue 'frame;
                         }
@@ -780,7 +798,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     }
                 }
                 Op::Rest(d, n) => {
-                    st.pc = u32::from(pc);
+                    st.pc = abs!();
                     let frame = frame!();
                     match object::rest(st, regs, &frame, n) {
                         Ok(v) => {
@@ -788,7 +806,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                                 *place = v;
                             }
                             if let Some(top) = st.frames.last_mut() {
-                                top.pc = u32::from(pc);
+                                top.pc = abs!();
                             }
                             continue 'frame;
                         }
@@ -811,7 +829,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                             continue;
                         }
                     }
-                    st.pc = u32::from(pc);
+                    st.pc = abs!();
                     match iterate::iter_next(st, w, d, a) {
                         Ok(iterate::Next::Value) => {}
                         Ok(iterate::Next::Done) => pc = t as u16,
@@ -823,7 +841,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::IterAbort(a) => effect!(iterate::abort(st, w, a)),
                 Op::ForIn(a, b) => effect!(iterate::for_in(st, w, a, b)),
                 Op::ForInNext(d, a, t) => {
-                    st.pc = u32::from(pc);
+                    st.pc = abs!();
                     match iterate::for_in_next(st, w, d, a) {
                         Ok(iterate::Next::Value) => {}
                         Ok(iterate::Next::Done) => pc = t as u16,
@@ -840,7 +858,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 }
 
                 Op::GeneratorStart(d) => {
-                    st.pc = u32::from(pc);
+                    st.pc = abs!();
                     let frame = frame!();
                     match st.generator_start(regs, code, frame, d) {
                         Ok(()) => continue 'frame,
@@ -848,7 +866,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     }
                 }
                 Op::Yield(d, a, m) => {
-                    st.pc = u32::from(pc);
+                    st.pc = abs!();
                     let v = r!(a);
                     let frame = frame!();
                     match st.yield_value(regs, code, frame, v, (d, m)) {
@@ -857,7 +875,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     }
                 }
                 Op::YieldResult(d, a, m) => {
-                    st.pc = u32::from(pc);
+                    st.pc = abs!();
                     let v = r!(a);
                     let frame = frame!();
                     match st.yield_result(regs, code, frame, v, (d, m)) {
@@ -866,7 +884,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     }
                 }
                 Op::Await(d, a) => {
-                    st.pc = u32::from(pc);
+                    st.pc = abs!();
                     let v = r!(a);
                     let frame = frame!();
                     match st.await_value(regs, code, frame, v, d) {
@@ -875,12 +893,12 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     }
                 }
                 Op::AsyncStart(d) => {
-                    st.pc = u32::from(pc);
+                    st.pc = abs!();
                     match st.async_start() {
                         Ok(promise) => {
                             r!(d) = promise;
                             if let Some(top) = st.frames.last_mut() {
-                                top.pc = u32::from(pc);
+                                top.pc = abs!();
                             }
                             continue 'frame;
                         }
@@ -889,13 +907,23 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 }
                 Op::ResumeCheck(m, v, t) => match r!(m).as_int() {
                     Some(1) => {
-                        st.pc = u32::from(pc);
+                        st.pc = abs!();
                         return Exit::Throw(r!(v));
                     }
                     Some(2) => pc = t as u16,
                     _ => {}
                 },
                 Op::Nop => {}
+                Op::NewRecord(d, n) => cold!(d, st.new_scope_record(n)),
+                Op::GetRecord(d, a, n) => r!(d) = st.scope_value(r!(a), n),
+                Op::SetRecord(b, a, n) => st.set_scope_value(r!(a), n, r!(b)),
+                Op::FarJump(t) => {
+                    if let Some(top) = st.frames.last_mut() {
+                        top.pc = t;
+                    }
+                    effect!(st.burn(FAR_COST));
+                    continue 'frame;
+                }
                 Op::DeclareGlobal(step, s) => effect!(global::declare(st, step, s)),
                 Op::InitGlobal(a, s) => global::initialise(st, s, r!(a)),
             }

@@ -123,6 +123,8 @@ pub(crate) struct State {
     pub(crate) frames: Vec<Frame>,
     /// The pc of the instruction after the one that called out of the loop.
     pub(crate) pc: u32,
+    /// Where the page of instructions begins that the loop is in.
+    pub(crate) page: u32,
     pub(crate) fuel: u64,
     pub(crate) limits: Limits,
     pub(crate) code: std::sync::Arc<super::code_table::Code>,

@@ -34,6 +34,8 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
         heap,
         frames,
         pc,
+        // The loop finds its page by the pc.
+        page: _,
         fuel,
         limits,
         code,

@@ -6,9 +6,12 @@
 use super::bytes::{Flaw, Read, Reader, Writer, require};
 use super::verify::verify;
 use crate::code::{
-    Base, Capture, Constant, Declare, Function, FunctionKind, Handler, Member, Op, Operands, Program, Template,
-    WINDOW,
+    Base, Capture, Constant, Declare, Function, FunctionKind, Handler, Member, Op, Operands, Program,
+    Template, WINDOW,
 };
+
+/// Numbers from here on are captures out of a record: the others end below.
+const RECORDS: u64 = 1 << 18;
 
 /// The most instructions of one program: far above what a source of the largest permitted size needs.
 const MOST_CODE: usize = 1 << 26;
@@ -178,6 +181,7 @@ fn write_function(w: &mut Writer, base: Base, function: &Function, ops: &[Op]) {
             Capture::Absent => 0,
             Capture::Register(r) => u64::from(r) * 2 + 1,
             Capture::Captured(n) => u64::from(n) * 2 + 2,
+            Capture::Record(r, n) => RECORDS + (u64::from(r) << 16 | u64::from(n)),
         });
     }
     w.count(ops.len());
@@ -216,13 +220,17 @@ fn read_function(r: &mut Reader<'_>, base: Base, code: &mut Vec<Op>) -> Read<Fun
     for _ in 0..captures.capacity() {
         captures.push(match r.u32()? {
             0 => Capture::Absent,
+            n if u64::from(n) >= RECORDS => {
+                let place = n - RECORDS as u32;
+                Capture::Record(narrow(place >> 16)?, (place & 0xFFFF) as u16)
+            }
             n if n % 2 == 1 => Capture::Register(narrow(n / 2)?),
             n => Capture::Captured(narrow(n / 2 - 1)?),
         });
     }
     let start = code.len();
     let len = r.count(size_of::<Op>())?;
-    require(len < WINDOW && start + len <= MOST_CODE, "a function is too long")?;
+    require(start + len <= MOST_CODE, "a function is too long")?;
     let mut operands = OperandReader { r, base };
     for _ in 0..len {
         let mut op = Op::blank(operands.r.byte()?).ok_or(Flaw::Invalid("there is no such instruction"))?;

@@ -3,7 +3,7 @@
 //! The interpreter relies on it: it indexes registers, constants, sites and captures without asking again.
 
 use super::bytes::{Flaw, Read, require};
-use crate::code::{Base, Capture, Declare, Function, Member, Op, Operands, Program, WINDOW};
+use crate::code::{Base, Capture, Declare, Function, Member, Op, Operands, Program};
 use crate::compile::MAX_REGISTERS;
 
 /// Checks a whole program. Nothing about it is trusted but the numbers in its base, which whoever loads it compares with
@@ -34,7 +34,6 @@ pub(crate) fn verify(program: &Program) -> Read<()> {
         )?;
         let ops = code.get(function.start as usize..).and_then(|ops| ops.get(..function.len as usize));
         let ops = ops.ok_or(Flaw::Invalid("a function is not in the code"))?;
-        require(ops.len() < WINDOW, "a function is too long")?;
         require(ops.last().is_some_and(|op| ends_function(*op)), "a function runs past its end")?;
         for h in &function.handlers {
             let whole = h.start <= h.end && h.end <= function.len && h.target < function.len;
@@ -131,7 +130,7 @@ impl Operands for Checker<'_> {
         let made = made.ok_or(Flaw::Invalid("a function is missing"))?;
         for capture in &made.captures {
             match *capture {
-                Capture::Register(r) => self.registers(r, 1)?,
+                Capture::Register(r) | Capture::Record(r, _) => self.registers(r, 1)?,
                 Capture::Captured(n) => self.captured(&mut { n })?,
                 Capture::Absent => {}
             }
