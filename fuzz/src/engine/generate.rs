@@ -33,6 +33,7 @@ function show(v, d = 0) {
   if (Object.is(v, -0)) return '-0';
   if (typeof v === 'function') return 'function/' + v.length;
   if (typeof v !== 'object' || v === null) return String(v);
+  if (v === Math || v === JSON) return 'built-in';
   if (d > 3) return '...';
   if (v instanceof Error) return v.name;
   if (Array.isArray(v)) { let s = '[', n = Math.min(v.length, 40); for (let i = 0; i < n; i++) s += (i in v ? show(v[i], d + 1) : 'hole') + ','; return s + ']' + v.length; }
