@@ -2,61 +2,6 @@
 (function () {
   const ArrayPrototype = %Proto("Array"), objectToString = %Proto("Object").toString;
 
-  // A stable merge sort, bottom up: a comparator may suspend, throw, or change the array, which is why the list is a copy. The
-  // list is an array of the prelude's own without holes.
-  function mergeSort(list, compare) {
-    const n = list.length;
-    const RUN = 8;
-    for (let start = 0; start < n; start += RUN) {
-      const end = start + RUN < n ? start + RUN : n;
-      for (let i = start + 1; i < end; i++) {
-        const v = list[i];
-        let j = i - 1;
-        while (j >= start) {
-          const u = list[j];
-          const order = %Call(compare, undefined, u, v);
-          if (!((typeof order === "number" ? order : +order) > 0)) break;
-          list[j + 1] = u;
-          j--;
-        }
-        list[j + 1] = v;
-      }
-    }
-    if (n <= RUN) return list;
-    let from = list, to = %CopyArray(list);
-    for (let width = RUN; width < n; width *= 2) {
-      for (let start = 0; start < n; start += 2 * width) {
-        const middle = start + width < n ? start + width : n;
-        const end = middle + width < n ? middle + width : n;
-        let i = start, j = middle, k = start;
-        if (j < end) {
-          // Runs that are in order already need one question.
-          const order = %Call(compare, undefined, from[j - 1], from[j]);
-          if ((typeof order === "number" ? order : +order) > 0) {
-            let u = from[i], v = from[j];
-            for (;;) {
-              const order = %Call(compare, undefined, u, v);
-              if ((typeof order === "number" ? order : +order) > 0) {
-                to[k++] = v;
-                if (++j >= end) break;
-                v = from[j];
-              } else {
-                to[k++] = u;
-                if (++i >= middle) break;
-                u = from[i];
-              }
-            }
-          }
-        }
-        while (i < middle) to[k++] = from[i++];
-        while (j < end) to[k++] = from[j++];
-      }
-      const swap = from;
-      from = to;
-      to = swap;
-    }
-    return from;
-  }
   // SortIndexedProperties on a list: what compares as undefined comes last.
   function sortList(list, compare) {
     if (compare === undefined) {
@@ -70,11 +15,10 @@
     const defined = %NewArray();
     let undefineds = 0;
     for (let i = 0; i < list.length; i++) if (list[i] === undefined) undefineds++; else %Append(defined, list[i]);
-    const sorted = mergeSort(defined, compare);
+    const sorted = %mergeSort(defined, compare);
     for (; undefineds > 0; undefineds--) %Append(sorted, undefined);
     return sorted;
   }
-  %Share("mergeSort", mergeSort);
 
   // The arrays whose text is being made: an array inside itself is empty, as it is in other engines.
   const joining = [];

@@ -39,6 +39,7 @@
     get [SPECIES]() { return this; },
   }, "ArrayBuffer");
 
+  function first(list) { return list.length > 0 ? list[0] : undefined; }
   function transfer(b, newLength, name, fixed) {
     buffer(b, name);
     const n = newLength === undefined ? %BufferLength(b) : index(newLength, "Invalid array buffer length");
@@ -82,8 +83,8 @@
       if (first < now) %CopyBytes(made, 0, this, first, count < now - first ? count : now - first);
       return made;
     },
-    transfer() { return transfer(this, %Arguments()[0], "transfer", false); },
-    transferToFixedLength() { return transfer(this, %Arguments()[0], "transferToFixedLength", true); },
+    transfer() { return transfer(this, first(%Arguments()), "transfer", false); },
+    transferToFixedLength() { return transfer(this, first(%Arguments()), "transferToFixedLength", true); },
   }, "ArrayBuffer.prototype");
   %Tag(BufferPrototype, "ArrayBuffer");
 

@@ -3,11 +3,10 @@
 use super::Window;
 use super::call::Calling;
 use super::frame::FrameFlags;
-use super::object::array_push;
 use super::state::{Exit, Res, State};
 use super::suspend::Settled;
 use crate::builtins::{self, Args};
-use crate::heap::{Class, Flags, Key, ObjId, atoms};
+use crate::heap::ObjId;
 use crate::value::Value;
 
 /// From here on, the number of a native function is a place in the tables of the standard library.
@@ -27,9 +26,6 @@ pub(crate) struct NativeArgs {
 #[repr(u32)]
 pub(crate) enum Native {
     Print,
-    ArrayPush,
-    ArrayValues,
-    ArrayIteratorNext,
     ResolvePromise,
     RejectPromise,
     /// `Function.prototype` itself: answers undefined.
@@ -39,9 +35,6 @@ pub(crate) enum Native {
 impl Native {
     const ALL: &'static [Native] = &[
         Native::Print,
-        Native::ArrayPush,
-        Native::ArrayValues,
-        Native::ArrayIteratorNext,
         Native::ResolvePromise,
         Native::RejectPromise,
         Native::Nothing,
@@ -72,59 +65,10 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
             st.printed.push(first);
             Ok(Value::UNDEFINED)
         }
-        Native::ArrayPush => {
-            let Some(array) = this.as_array() else {
-                return Err(st.type_error("push needs an array for now"));
-            };
-            let start = st.heap.array_length(array);
-            for n in 0..args.argc {
-                if let Err(exit) = array_push(st, this, arg(w, n)) {
-                    if let Exit::Alloc(_) = exit {
-                        st.heap.set_array_length(array, start)?;
-                    }
-                    return Err(exit);
-                }
-            }
-            Ok(Value::uint(st.heap.array_length(array)))
-        }
-        Native::ArrayValues => {
-            let shape = st.heap.root_shape(Some(st.realm.array_iterator_prototype))?;
-            let fields = [this, Value::ZERO];
-            let object = st.heap.new_object_with_slots(shape, Class::ArrayIterator, Flags::NONE, &fields)?;
-            Ok(Value::object(object))
-        }
-        Native::ArrayIteratorNext => array_iterator_next(st, w, this, args.calling.dst),
         Native::ResolvePromise => st.call_resolving(w, callee, Settled::Fulfilled, first, args.calling),
         Native::RejectPromise => st.call_resolving(w, callee, Settled::Rejected, first, args.calling),
         Native::Nothing => Ok(Value::UNDEFINED),
     }
-}
-
-fn array_iterator_next(st: &mut State, w: &mut Window, this: Value, dst: u8) -> Res {
-    let record = this
-        .as_object()
-        .filter(|&o| st.heap.class(o) == Class::ArrayIterator)
-        .and_then(|o| st.heap.slots_of(o));
-    let Some(record) = record else { return Err(st.type_error("next called on an incompatible receiver")) };
-    let (array, position) = (st.heap.slots(record)[0], st.heap.slots(record)[1]);
-    let length = match array.as_array() {
-        Some(id) => st.heap.array_length(id),
-        None => match array.as_object().map(|o| st.heap.get(o, Key::atom(atoms::LENGTH))) {
-            Some(crate::heap::Found::Data(v)) => v.as_int().unwrap_or(0).max(0) as u32,
-            _ => 0,
-        },
-    };
-    let i = position.as_int().unwrap_or(0);
-    if array.is_undefined() || i as u32 >= length {
-        let result = st.iter_result(Value::UNDEFINED, true)?;
-        st.heap.slots_mut(record)[0] = Value::UNDEFINED;
-        return Ok(result);
-    }
-    let key = st.heap.key_of_index(i as u32)?;
-    let value = super::property::get(st, w, dst, array, key)?;
-    let result = st.iter_result(value, false)?;
-    st.heap.slots_mut(record)[1] = Value::int(i + 1);
-    Ok(result)
 }
 
 /// `%Name(…)`.

@@ -4,7 +4,7 @@ use super::native::Native;
 use super::state::{Exit, Res, State};
 use crate::code::ErrorKind;
 use crate::heap::{
-    AllocError, Attrs, Class, Flags, Found, Heap, Key, ObjId, ShapeId, SymbolKind, atoms, symbols,
+    AllocError, Attrs, Class, Flags, Found, Heap, Key, ObjId, ShapeId, SymbolKind, atoms,
 };
 use crate::text::number::print;
 use crate::value::{Unpacked, Value};
@@ -309,18 +309,6 @@ impl State {
             self.heap.add_property(realm.function_prototype, Key::atom(name), Attrs::CONFIGURABLE, value)?;
         }
         self.method(global, "print", Native::Print)?;
-        self.method(realm.array_prototype, "push", Native::ArrayPush)?;
-        let values = self.new_native(Native::ArrayValues, &[])?;
-        self.set_hidden(realm.array_prototype, "values", values)?;
-        self.heap.add_property(
-            realm.array_prototype,
-            Key::symbol(symbols::ITERATOR),
-            Attrs::HIDDEN,
-            values,
-        )?;
-        let next = self.method(realm.array_iterator_prototype, "next", Native::ArrayIteratorNext)?;
-        self.realm.array_values = values;
-        self.realm.array_iterator_next = next;
         Ok(())
     }
 

@@ -1,7 +1,9 @@
 //! The standard library, area by area: tables of scripts and the values that node gives them.
 
+mod arrays;
 mod date;
 mod intl;
+mod typed;
 
 use outrigger_vm::exec::{Limits, Step, Vm};
 
