@@ -1,9 +1,14 @@
 //! The standard library, area by area: tables of scripts and the values that node gives them.
 
 mod arrays;
+mod typed;
+mod clone;
+mod collections;
 mod date;
 mod intl;
-mod typed;
+mod iterators;
+mod json;
+mod promises;
 
 use outrigger_vm::exec::{Limits, Step, Vm};
 

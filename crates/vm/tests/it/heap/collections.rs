@@ -2,7 +2,7 @@
 
 use super::Rig;
 use num_bigint::BigInt;
-use outrigger_vm::heap::{Class, Cursor, Heap, MapId, ObjId, Pace};
+use outrigger_vm::heap::{Class, Cursor, MapId, ObjId, Pace};
 use outrigger_vm::value::Value;
 use proptest::prelude::*;
 
