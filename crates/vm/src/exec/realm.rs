@@ -4,7 +4,7 @@ use super::native::Native;
 use super::state::{Exit, Res, State};
 use crate::code::ErrorKind;
 use crate::heap::{
-    AllocError, Attrs, Class, Flags, Found, Heap, Key, ObjId, ShapeId, SymbolKind, atoms,
+    AllocError, Attrs, Class, Flags, Found, Heap, Key, ObjId, ShapeId, SymbolKind, atoms, symbols,
 };
 use crate::text::number::print;
 use crate::value::{Unpacked, Value};
