@@ -363,7 +363,8 @@ impl Vm {
 
     /// A new guest error, to answer a host call with.
     pub fn error(&mut self, message: &str) -> Value {
-        self.state.new_error(crate::code::ErrorKind::Error, message).unwrap_or(Value::UNDEFINED)
+        let made = self.repeat(|vm| vm.state.new_error(crate::code::ErrorKind::Error, message));
+        made.unwrap_or(Value::UNDEFINED)
     }
 
     /// What a run that cannot go on by itself tells the host. A limit is final.

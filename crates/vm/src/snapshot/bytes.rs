@@ -217,7 +217,8 @@ mod tests {
 
     #[test]
     fn a_number_has_one_spelling_and_at_most_sixty_four_bits() {
-        for bytes in [&[0x80, 0][..], &[0xFF; 9], &[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2]] {
+        for bytes in [&[0x80, 0][..], &[0xFF; 9], &[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2]]
+        {
             assert!(Reader::new(bytes, 0).uint().is_err(), "{bytes:?}");
         }
     }

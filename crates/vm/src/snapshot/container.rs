@@ -98,10 +98,7 @@ mod tests {
         let sealed = seal(Kind::Snapshot, 7, b"payload");
         assert_eq!(open(Kind::Snapshot, 7, &sealed), Ok(&b"payload"[..]));
         assert_eq!(open(Kind::Program, 7, &sealed), Err(EnvelopeError::Kind));
-        assert_eq!(
-            open(Kind::Snapshot, 8, &sealed),
-            Err(EnvelopeError::Engine { expected: 8, found: 7 })
-        );
+        assert_eq!(open(Kind::Snapshot, 8, &sealed), Err(EnvelopeError::Engine { expected: 8, found: 7 }));
         let mut newer = sealed.clone();
         newer[8] = 9;
         assert_eq!(

@@ -1,2 +1,15 @@
 //! What the engine promises, room by room.
 
+mod async_iteration;
+mod builtins;
+mod eval;
+mod exec;
+mod heap;
+mod hop;
+mod hostile;
+mod large;
+mod parse;
+mod regex;
+mod scripts;
+mod snapshot;
+mod text;

@@ -62,7 +62,8 @@ fn the_snapshot_of_a_small_script_is_below_one_and_a_half_kilobytes() {
 
 #[test]
 fn a_program_comes_back_from_its_bytes_and_runs_in_many_machines() {
-    let program = Program::compile("const f = n => n < 2 ? n : f(n - 1) + f(n - 2); f(10) + ask(2)").expect("it compiles");
+    let program = Program::compile("const f = n => n < 2 ? n : f(n - 1) + f(n - 2); f(10) + ask(2)")
+        .expect("it compiles");
     let bytes = program.to_bytes().expect("the engine works");
     let back = Arc::new(Program::from_bytes(&bytes).expect("it is a program"));
     assert_eq!(back.to_bytes().expect("the engine works"), bytes);

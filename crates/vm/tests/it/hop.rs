@@ -1,0 +1,167 @@
+//! Every script of `cases/` with host calls in odd places, run in several ways that must not differ: straight, moved to a
+//! fresh machine through a snapshot at every host call, and under every budget of instructions.
+//!
+//! What a case must answer was recorded from node (`cases/record.mjs`). The host answers `ask(n)` with `n + 100` and
+//! `fail(text)` with an error.
+
+use outrigger_vm::code::Program;
+use outrigger_vm::exec::{Limit, Limits, Step, Vm};
+use outrigger_vm::heap::Pace;
+use outrigger_vm::value::Value;
+use std::path::Path;
+use std::sync::Arc;
+
+const LIMITS: Limits = Limits {
+    instructions: 10_000_000,
+    call_depth: 500,
+    host_calls: 16,
+    heap: outrigger_vm::heap::Limits { bytes: 16 << 20, records: 1 << 20 },
+};
+
+/// What became of a run.
+#[derive(Debug, PartialEq)]
+struct End {
+    text: String,
+    fuel: u64,
+    calls: u32,
+}
+
+/// What happens between two steps.
+#[derive(Clone, Copy, PartialEq)]
+enum Between {
+    Nothing(Pace),
+    /// The machine is written, dropped, and read back; what is read is written again and must be the same.
+    Hop(Pace),
+}
+
+fn start(program: &Arc<Program>, limits: Limits, pace: Pace) -> Vm {
+    let mut vm = Vm::with_pace(limits, &["ask", "fail"], pace).expect("the engine starts");
+    vm.load_program(program).expect("a program that was compiled can be loaded");
+    vm
+}
+
+/// Runs to the end, or answers that the budget was too small.
+fn finish(program: &Arc<Program>, limits: Limits, between: Between) -> Result<End, Limit> {
+    let (Between::Nothing(pace) | Between::Hop(pace)) = between;
+    let mut vm = start(program, limits, pace);
+    let mut step = vm.run();
+    let mut calls = 0;
+    loop {
+        match step {
+            Step::Suspended(call) => {
+                calls += 1;
+                let argument = call.args.first().copied().unwrap_or(Value::UNDEFINED);
+                let answer = match vm.text(call.name).as_str() {
+                    "ask" => Ok(Value::number(argument.as_number().unwrap_or(f64::NAN) + 100.0)),
+                    _ => Err(vm.text(argument)),
+                };
+                if let Between::Hop(pace) = between {
+                    let bytes = vm.snapshot().expect("the engine works");
+                    vm = Vm::restore_with_pace(&bytes, limits, pace).expect("a snapshot can be restored");
+                    if calls % 8 == 1 {
+                        assert!(
+                            vm.snapshot().expect("the engine works") == bytes,
+                            "it reads as it was written"
+                        );
+                    }
+                }
+                let answer = match answer {
+                    Ok(value) => Ok(value),
+                    Err(text) => Err(vm.error(&text)),
+                };
+                step = vm.resume(answer);
+            }
+            Step::Completed(value) => return Ok(End { text: vm.text(value), fuel: vm.fuel(), calls }),
+            Step::Threw(error) => {
+                return Ok(End { text: format!("threw {}", vm.text(error)), fuel: vm.fuel(), calls });
+            }
+            Step::Limit(limit) => return Err(limit),
+            Step::Stuck => return Ok(End { text: "stuck".to_owned(), fuel: vm.fuel(), calls }),
+        }
+    }
+}
+
+/// The cases: name, program, what node answered.
+fn cases() -> Vec<(String, Arc<Program>, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut names: Vec<_> = std::fs::read_dir(&folder)
+        .expect("the cases are there")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "js"))
+        .collect();
+    names.sort();
+    assert!(names.len() >= 10);
+    let read = |path: &Path| std::fs::read_to_string(path).expect("the case can be read");
+    names
+        .into_iter()
+        .map(|path| {
+            let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            let program = Program::compile(&read(&path)).unwrap_or_else(|error| panic!("{name}: {error}"));
+            (name, Arc::new(program), read(&path.with_extension("out")).trim_end().to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn scripts_answer_what_node_answers() {
+    let mut wrong = String::new();
+    for (name, program, expected) in cases() {
+        let end = finish(&program, LIMITS, Between::Nothing(Pace::Adaptive)).expect("the limits are wide");
+        assert!(end.calls > 5, "{name} makes no host calls");
+        for (i, (found, wanted)) in end.text.lines().zip(expected.lines()).enumerate() {
+            if found != wanted {
+                wrong.push_str(&format!("{name} line {}\n  node {wanted}\n  here {found}\n", i + 1));
+            }
+        }
+        if end.text.lines().count() != expected.lines().count() {
+            wrong.push_str(&format!(
+                "{name}: {} lines of {}\n",
+                end.text.lines().count(),
+                expected.lines().count()
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn a_machine_that_moves_at_every_host_call_ends_the_same_and_costs_the_same() {
+    for (name, program, _) in cases() {
+        let straight = finish(&program, LIMITS, Between::Nothing(Pace::Adaptive));
+        assert_eq!(finish(&program, LIMITS, Between::Hop(Pace::Adaptive)), straight, "{name}");
+    }
+}
+
+#[test]
+fn a_machine_that_moves_and_collects_before_every_allocation_ends_the_same() {
+    for (name, program, _) in cases() {
+        let straight = finish(&program, LIMITS, Between::Nothing(Pace::Adaptive));
+        let tortured = finish(&program, LIMITS, Between::Nothing(Pace::Torture));
+        assert_eq!(tortured, straight, "{name} without moving");
+        assert_eq!(finish(&program, LIMITS, Between::Hop(Pace::Torture)), straight, "{name}");
+    }
+}
+
+#[test]
+fn every_budget_is_enough_or_ends_in_a_clean_limit_wherever_the_machine_moved() {
+    for (name, program, _) in cases() {
+        let straight =
+            finish(&program, LIMITS, Between::Nothing(Pace::Adaptive)).expect("the limits are wide");
+        let used = LIMITS.instructions - straight.fuel;
+        // Every budget of a short script, every so manyth of a long one, and both sides of the last.
+        let stride = (used / 40).max(1) as usize;
+        for budget in (0..used).step_by(stride).chain([used - 1]) {
+            let limits = Limits { instructions: budget, ..LIMITS };
+            for between in [Between::Nothing(Pace::Adaptive), Between::Hop(Pace::Adaptive)] {
+                assert_eq!(
+                    finish(&program, limits, between),
+                    Err(Limit::Instructions),
+                    "{name} with {budget}"
+                );
+            }
+        }
+        let limits = Limits { instructions: used, ..LIMITS };
+        let end = finish(&program, limits, Between::Hop(Pace::Adaptive)).expect("exactly enough is enough");
+        assert_eq!((end.text, end.fuel), (straight.text, 0), "{name}");
+    }
+}
