@@ -12,7 +12,7 @@ use crate::heap::{Attrs, Class, Defined, Deleted, Descriptor, Found, Key, NO_SLO
 use crate::value::Value;
 
 /// Prototypes that may be passed before their number is paid for.
-const FREE_HOPS: u32 = 16;
+pub(crate) const FREE_HOPS: u32 = 16;
 
 impl State {
     /// The own property of an object; `Own::Exotic` for a proxy.
@@ -292,13 +292,9 @@ impl State {
     /// The prototype for a new object, if no getter or proxy has a say.
     #[inline]
     pub(crate) fn plain_prototype(&self, new_target: Value) -> Option<ObjId> {
-        let constructor = new_target.as_object()?;
-        match self.heap.get(constructor, Key::atom(atoms::PROTOTYPE)) {
-            Found::Data(value) => Some(value.as_object().unwrap_or(self.realm.object_prototype)),
-            Found::Absent if self.heap.class(constructor) != Class::BoundFunction => {
-                Some(self.realm.object_prototype)
-            }
-            Found::Absent | Found::Getter(_) | Found::Exotic(_) => None,
+        match self.heap.get_own(new_target.as_object()?, Key::atom(atoms::PROTOTYPE)) {
+            Own::Data { value, .. } => Some(value.as_object().unwrap_or(self.realm.object_prototype)),
+            Own::Absent | Own::Accessor { .. } | Own::Exotic => None,
         }
     }
 

@@ -4,6 +4,7 @@
 //! machine starts with is never collected and is not charged to it, so that ids below those of the image mean the
 //! same in every machine: a snapshot only says in what it differs.
 
+use super::cache::Finds;
 use super::call::Calling;
 use super::code_table::Code;
 use super::frame::FrameFlags;
@@ -58,6 +59,8 @@ impl Image {
             code: Arc::clone(&st.code),
             constants: st.constants.clone(),
             sites: st.sites.clone(),
+            gets: Finds::new(),
+            sets: Finds::new(),
             templates: st.templates.clone(),
             realm: st.realm,
             helpers: st.helpers.clone(),
@@ -124,6 +127,8 @@ fn empty() -> Result<Vm, LoadError> {
         code: Arc::new(Code::new()),
         constants: Vec::new(),
         sites: Vec::new(),
+        gets: Finds::new(),
+        sets: Finds::new(),
         templates: Vec::new(),
         realm,
         helpers: vec![Value::UNDEFINED; builtins::HELPERS],

@@ -36,6 +36,7 @@
 //! ```
 
 mod arith;
+mod cache;
 mod call;
 mod code_table;
 mod exotic;
@@ -485,6 +486,8 @@ impl State {
             for site in sites.iter_mut() {
                 *site = Site::new(site.key);
             }
+            self.gets.forget();
+            self.sets.forget();
         }
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! Reading and writing properties, with the caches of property sites.
 
 use super::Window;
+use super::exotic::FREE_HOPS;
 use super::frame::FrameFlags;
 use super::helper::Helper;
 use super::state::{Exit, Res, Site, State};
 use crate::code::ErrorKind;
-use crate::heap::{Attrs, Class, Defined, Deleted, Descriptor, Found, Key, NO_SLOT, ObjId, Own, atoms};
+use crate::heap::{Attrs, Class, Defined, Deleted, Descriptor, Found, Key, NO_SLOT, ObjId, Own, ShapeId, atoms};
 use crate::value::{Unpacked, Value};
 
 /// `a.key` where the site's own cache has missed.
@@ -19,17 +20,72 @@ pub(crate) fn get_prop(st: &mut State, w: &mut Window, d: u8, receiver: Value, s
     }
     if let Some(obj) = receiver.as_object() {
         let shape = st.heap.shape(obj);
-        let s = st.sites[site as usize];
-        if s.shape == shape
-            && let Some(holder) = s.holder
-            && s.epoch == st.heap.prototype_epoch()
+        let mut s = st.sites[site as usize];
+        if s.shape != shape
+            && let Some(found) = st.gets.find(shape, key)
         {
-            return Ok(st.heap.slot(holder, s.slot));
+            st.sites[site as usize] = found;
+            s = found;
+        }
+        if s.shape == shape {
+            match s.holder {
+                None => return Ok(st.heap.slot(obj, s.slot)),
+                Some(holder) if s.epoch == st.heap.prototype_epoch() => {
+                    return Ok(st.heap.slot(holder, s.slot));
+                }
+                Some(_) => {}
+            }
         }
         fill_get(st, obj, site);
+    } else if let Some(prototype) = st.prototype_of_primitive(receiver)
+        && key != Key::atom(atoms::LENGTH)
+        && key.as_index().is_none()
+    {
+        return get_of_primitive(st, w, d, receiver, prototype, site);
     }
     get(st, w, d, receiver, key)
 }
+
+/// A method of a primitive: the site remembers who has it, as it does for objects, under a shape that no object has.
+fn get_of_primitive(
+    st: &mut State,
+    w: &mut Window,
+    d: u8,
+    receiver: Value,
+    prototype: ObjId,
+    site: u32,
+) -> Res {
+    let s = st.sites[site as usize];
+    let (shape, epoch) = (primitive_shape(prototype), st.heap.prototype_epoch());
+    if s.shape == shape
+        && s.epoch == epoch
+        && let Some(holder) = s.holder
+    {
+        return Ok(st.heap.slot(holder, s.slot));
+    }
+    // Once it is somebody's prototype, a change of it is noticed.
+    st.heap.root_shape(Some(prototype))?;
+    let mut at = Some(prototype);
+    while let Some(obj) = at {
+        match st.heap.get_own(obj, s.key) {
+            Own::Data { slot, .. } if slot != NO_SLOT => {
+                let entry = Site { key: s.key, shape, next: shape, slot, holder: Some(obj), epoch };
+                st.sites[site as usize] = entry;
+                break;
+            }
+            Own::Absent => at = st.heap.prototype(obj),
+            Own::Data { .. } | Own::Accessor { .. } | Own::Exotic => break,
+        }
+    }
+    get(st, w, d, receiver, s.key)
+}
+
+/// A number that names the primitives with this prototype among shapes. There are never that many shapes.
+fn primitive_shape(prototype: ObjId) -> ShapeId {
+    ShapeId::from_raw(PRIMITIVE_SHAPES | prototype.raw())
+}
+
+const PRIMITIVE_SHAPES: u32 = 1 << 31;
 
 /// Remembers where a property was found, if that will hold for every object of the shape.
 fn fill_get(st: &mut State, obj: ObjId, site: u32) {
@@ -46,18 +102,18 @@ fn fill_get(st: &mut State, obj: ObjId, site: u32) {
     }
     match st.heap.lookup_shared(shape, key) {
         Some(Some((slot, attrs))) if !attrs.has(Attrs::ACCESSOR) => {
-            st.sites[site as usize] = Site { key, shape, next: shape, slot, holder: None, epoch: 0 };
+            remember_get(st, site, Site { key, shape, next: shape, slot, holder: None, epoch: 0 });
         }
         Some(None) => {
             let Some(holder) = st.heap.shape_prototype(shape) else { return };
             let mut at = holder;
-            loop {
+            // Not so far that looking would have to be paid for: a find that is remembered costs nothing.
+            for _ in 0..FREE_HOPS {
                 match st.heap.get_own(at, key) {
                     Own::Data { slot, .. } if slot != NO_SLOT => {
                         let epoch = st.heap.prototype_epoch();
-                        st.sites[site as usize] =
-                            Site { key, shape, next: shape, slot, holder: Some(at), epoch };
-                        return;
+                        let found = Site { key, shape, next: shape, slot, holder: Some(at), epoch };
+                        return remember_get(st, site, found);
                     }
                     Own::Absent => match st.heap.prototype(at) {
                         Some(next) => at = next,
@@ -69,6 +125,11 @@ fn fill_get(st: &mut State, obj: ObjId, site: u32) {
         }
         Some(Some(_)) | None => {}
     }
+}
+
+fn remember_get(st: &mut State, site: u32, found: Site) {
+    st.sites[site as usize] = found;
+    st.gets.remember(found);
 }
 
 /// `receiver[key]` in full.
@@ -146,9 +207,18 @@ pub(crate) fn set_prop(
     site: u32,
     value: Value,
 ) -> Result<(), Exit> {
-    let s = st.sites[site as usize];
+    let mut s = st.sites[site as usize];
     let Some(obj) = receiver.as_object() else { return set(st, w, receiver, s.key, value) };
     let shape = st.heap.shape(obj);
+    if s.shape != shape
+        && let Some(found) = st.sets.find(shape, s.key)
+    {
+        st.sites[site as usize] = found;
+        s = found;
+        if s.next == shape && st.heap.set_slot_if_shape(obj, shape, s.slot, value) {
+            return Ok(());
+        }
+    }
     if s.shape == shape && s.next != shape && s.epoch == st.heap.prototype_epoch() {
         if st.heap.add_slot_if_shape(obj, shape, s.next, s.slot, value) {
             return Ok(());
@@ -156,14 +226,15 @@ pub(crate) fn set_prop(
     } else if s.key.as_index().is_none() && st.heap.class(obj) == Class::Object {
         match st.heap.lookup_shared(shape, s.key) {
             Some(Some((slot, attrs))) if attrs.has(Attrs::WRITABLE) && !attrs.has(Attrs::ACCESSOR) => {
-                st.sites[site as usize] =
-                    Site { key: s.key, shape, next: shape, slot, holder: None, epoch: 0 };
+                let found = Site { key: s.key, shape, next: shape, slot, holder: None, epoch: 0 };
+                remember_set(st, site, found);
             }
             Some(None) if st.heap.is_extensible(obj) && chain_lets_add(st, shape, s.key) => {
                 if let Some(next) = st.heap.transition(shape, s.key, Attrs::ALL)? {
                     let slot = st.heap.slot_count(shape);
                     let epoch = st.heap.prototype_epoch();
-                    st.sites[site as usize] = Site { key: s.key, shape, next, slot, holder: None, epoch };
+                    let found = Site { key: s.key, shape, next, slot, holder: None, epoch };
+                    remember_set(st, site, found);
                 }
             }
             Some(_) | None => {}
@@ -172,8 +243,13 @@ pub(crate) fn set_prop(
     set(st, w, receiver, s.key, value)
 }
 
+fn remember_set(st: &mut State, site: u32, found: Site) {
+    st.sites[site as usize] = found;
+    st.sets.remember(found);
+}
+
 /// Whether no prototype has the key, so that assignment adds a property.
-fn chain_lets_add(st: &State, shape: crate::heap::ShapeId, key: Key) -> bool {
+fn chain_lets_add(st: &State, shape: ShapeId, key: Key) -> bool {
     match st.heap.shape_prototype(shape) {
         None => true,
         Some(prototype) => st.heap.get(prototype, key) == Found::Absent,

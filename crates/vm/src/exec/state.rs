@@ -1,6 +1,7 @@
 //! Everything the machine owns beside the register file.
 
 use super::call::Calling;
+use super::cache::Finds;
 use super::frame::Frame;
 use super::realm::Realm;
 use crate::code::ErrorKind;
@@ -130,6 +131,9 @@ pub(crate) struct State {
     pub(crate) code: std::sync::Arc<super::code_table::Code>,
     pub(crate) constants: Vec<Value>,
     pub(crate) sites: Vec<Site>,
+    /// What sites found when they read, and when they wrote.
+    pub(crate) gets: Finds,
+    pub(crate) sets: Finds,
     pub(crate) templates: Vec<Value>,
     pub(crate) realm: Realm,
     pub(crate) helpers: Vec<Value>,

@@ -41,6 +41,9 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
         code,
         constants,
         sites: _,
+        // Caches: what they knew is found again.
+        gets: _,
+        sets: _,
         templates,
         realm: _,
         helpers: _,
