@@ -258,6 +258,16 @@ pub(crate) fn loose_equal(
 }
 
 impl State {
+    /// An instruction that is executed again after a collection pays for its last attempt only: so what a script costs
+    /// does not depend on when garbage is collected.
+    #[cold]
+    pub(crate) fn repaid(&mut self, exit: Exit, fuel: u64) -> Exit {
+        if exit == Exit::Alloc(crate::heap::AllocError::Collect) {
+            self.fuel = fuel;
+        }
+        exit
+    }
+
     /// Charges work that a native does.
     pub(crate) fn burn(&mut self, work: u64) -> Result<(), Exit> {
         match self.fuel.checked_sub(work) {

@@ -173,10 +173,11 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
         macro_rules! cold {
             ($d:expr, $e:expr) => {{
                 st.pc = abs!();
+                let fuel = st.fuel;
                 match $e {
                     Ok(v) => r!($d) = v,
                     Err(Exit::Enter) => continue 'frame,
-                    Err(exit) => return exit,
+                    Err(exit) => return st.repaid(exit, fuel),
                 }
             }};
         }
@@ -184,10 +185,11 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
         macro_rules! effect {
             ($e:expr) => {{
                 st.pc = abs!();
+                let fuel = st.fuel;
                 match $e {
                     Ok(_) => {}
                     Err(Exit::Enter) => continue 'frame,
-                    Err(exit) => return exit,
+                    Err(exit) => return st.repaid(exit, fuel),
                 }
             }};
         }
