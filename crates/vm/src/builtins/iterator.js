@@ -6,6 +6,14 @@
   const GeneratorProto = %Proto("Generator");
   %Install(GeneratorProto, { next(value) {}, return(value) {}, throw(exception) {} }, "Generator.prototype");
   const generatorNext = GeneratorProto.next, generatorReturn = GeneratorProto.return;
+  %Share("iteratorResult", function (result) {
+    if (!%IsObject(result)) %ThrowTypeError("Iterator result " + %Describe(result) + " is not an object");
+    return result.done ? %Done() : result.value;
+  });
+  %Share("generatorNext", generatorNext);
+  %Share("mapIteratorNext", %Proto("MapIterator").next);
+  %Share("setIteratorNext", %Proto("SetIterator").next);
+  %Share("stringIteratorNext", %Proto("StringIterator").next);
   // Code cannot be made from text: these constructors only exist to be found along the prototype chain.
   function refuse() { %ThrowTypeError("Function constructor is unavailable in the supported surface"); }
   const Function = %Global().Function;

@@ -159,17 +159,27 @@ fn standing(st: &State, fields: &[Value]) -> Option<(MapId, Cursor)> {
 
 /// `next` of a Map or Set iterator.
 fn next(st: &mut State, this: Value, class: Class) -> Res {
-    let record = this.as_object().filter(|&o| st.heap.class(o) == class).and_then(|o| st.heap.slots_of(o));
-    let Some(record) = record else { return slow() };
+    let Some(object) = this.as_object().filter(|&o| st.heap.class(o) == class) else { return slow() };
+    // A result that is not needed is made before the iterator moves: then nothing has happened when there is no room.
+    let result = st.iter_result(Value::UNDEFINED, true)?;
+    if let (Some(item), Some(result)) = (step(st, object, class)?, result.as_object()) {
+        st.heap.set_slot(result, 0, item);
+        st.heap.set_slot(result, 1, Value::FALSE);
+    }
+    Ok(result)
+}
+
+/// What a Map or Set iterator comes to next; `None` when it is at its end, for ever.
+pub(crate) fn step(st: &mut State, iterator: ObjId, class: Class) -> Result<Option<Value>, Exit> {
+    let Some(record) = st.heap.slots_of(iterator) else { return Ok(None) };
     let fields = st.heap.slots(record);
     let kind = fields.get(KIND).and_then(|v| v.as_int()).unwrap_or(0);
     let entry = standing(st, fields).and_then(|(id, cursor)| st.heap.map_next(id, cursor));
     let Some((key, value, cursor)) = entry else {
-        let result = st.iter_result(Value::UNDEFINED, true)?;
         if let Some(place) = st.heap.slots_mut(record).get_mut(TABLE) {
             *place = Value::UNDEFINED;
         }
-        return Ok(result);
+        return Ok(None);
     };
     let item = match kind {
         0 => key,
@@ -179,11 +189,10 @@ fn next(st: &mut State, this: Value, class: Class) -> Res {
             Value::array(st.heap.new_array(st.realm.array_shape, &[key, second])?)
         }
     };
-    let result = st.iter_result(item, false)?;
     if let Some(place) = st.heap.slots_mut(record).get_mut(POSITION) {
         *place = Value::number(cursor.0 as f64);
     }
-    Ok(result)
+    Ok(Some(item))
 }
 
 /// `%TableWalk(iterator)`: one step of an iterator of the prelude's own; its fields get the entry.

@@ -59,6 +59,7 @@ mod uri;
 mod weak;
 mod suspend;
 
+pub(crate) use map::step as table_step;
 pub(crate) use regexp::RegExps;
 
 use crate::exec::state::{Exit, Res, State};

@@ -50,6 +50,16 @@ numbered! {
         GetIterator = "getIterator",
         /// one step: answers the value, or the hole when done
         IterStep = "iteratorStep",
+        /// the value of an iterator's result, or the hole when done
+        IterResult = "iteratorResult",
+        /// `next` of generators, to see whether it is still the engine's
+        GeneratorNext = "generatorNext",
+        /// the same of Map iterators
+        MapIteratorNext = "mapIteratorNext",
+        /// the same of Set iterators
+        SetIteratorNext = "setIteratorNext",
+        /// the same of string iterators
+        StringIteratorNext = "stringIteratorNext",
         /// `iterator.return()` after a normal completion
         IterClose = "iteratorClose",
         /// `iterator.return()` after a throw

@@ -8,7 +8,7 @@ use super::frame::FrameFlags;
 use super::helper::Helper;
 use super::object::array_push;
 use super::state::{Exit, State};
-use crate::heap::{Attrs, Found, Key, Own, symbols};
+use crate::heap::{Attrs, Class, Found, Key, Own, symbols};
 use crate::value::Value;
 use std::collections::BTreeSet;
 
@@ -56,6 +56,13 @@ pub(crate) fn iter_next(st: &mut State, w: &mut Window, d: u8, a: u8) -> Result<
         return Ok(Next::Done);
     }
     let (Some(i), Some(array)) = (next.as_int(), iter.as_array()) else {
+        if let Some(found) = own_step(st, w, d, iter, next)? {
+            if found == Next::Done {
+                w[a as usize] = Value::UNDEFINED;
+                w[d as usize] = Value::UNDEFINED;
+            }
+            return Ok(found);
+        }
         return Err(st.enter_helper(w, Helper::IterStep, &[iter, next], d, FrameFlags::STEP));
     };
     if i as u32 >= st.heap.array_length(array) {
@@ -68,6 +75,60 @@ pub(crate) fn iter_next(st: &mut State, w: &mut Window, d: u8, a: u8) -> Result<
     let key = st.heap.key_of_index(i as u32)?;
     w[d as usize] = super::property::get(st, w, d, iter, key)?;
     Ok(Next::Value)
+}
+
+/// A step of an iterator of the engine's own with the `next` that the engine gave it: no helper, and no result object where
+/// that can be had. `None`: the case needs the protocol.
+fn own_step(st: &mut State, w: &mut Window, d: u8, iter: Value, next: Value) -> Result<Option<Next>, Exit> {
+    let Some(object) = iter.as_object() else { return Ok(None) };
+    let class = st.heap.class(object);
+    let helper = match class {
+        Class::Generator if next == st.helper(Helper::GeneratorNext) => {
+            return st.step_generator(iter, d);
+        }
+        Class::MapIterator => Helper::MapIteratorNext,
+        Class::SetIterator => Helper::SetIteratorNext,
+        Class::ArrayIterator if next == st.realm.array_iterator_next => {
+            return native_step(st, w, d, iter, next);
+        }
+        Class::StringIterator if next == st.helper(Helper::StringIteratorNext) => {
+            return native_step(st, w, d, iter, next);
+        }
+        _ => return Ok(None),
+    };
+    if next != st.helper(helper) {
+        return Ok(None);
+    }
+    match crate::builtins::table_step(st, object, class)? {
+        Some(v) => {
+            w[d as usize] = v;
+            Ok(Some(Next::Value))
+        }
+        None => Ok(Some(Next::Done)),
+    }
+}
+
+/// A step by a native that enters no frame; its result is taken apart at once.
+fn native_step(
+    st: &mut State,
+    w: &mut Window,
+    d: u8,
+    iter: Value,
+    next: Value,
+) -> Result<Option<Next>, Exit> {
+    let result = match super::native::call_directly(st, w, next, iter) {
+        Ok(result) => result,
+        Err(Exit::Slow) => return Ok(None),
+        Err(exit) => return Err(exit),
+    };
+    let Some(object) = result.as_object().filter(|&o| st.heap.shape(o) == st.realm.result_shape) else {
+        return Ok(None);
+    };
+    if st.heap.slot(object, 1) == Value::TRUE {
+        return Ok(Some(Next::Done));
+    }
+    w[d as usize] = st.heap.slot(object, 0);
+    Ok(Some(Next::Value))
 }
 
 #[inline(never)]

@@ -71,6 +71,21 @@ pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeAr
     }
 }
 
+/// Calls a native of the tables without arguments from inside an instruction. The caller knows that it enters no frame.
+pub(crate) fn call_directly(st: &mut State, w: &mut Window, function: Value, this: Value) -> Res {
+    let number = function
+        .as_object()
+        .and_then(|f| st.heap.slots_of(f))
+        .and_then(|s| st.heap.slots(s).first().copied())
+        .and_then(|v| v.as_int());
+    let native =
+        number.filter(|&n| n >= TABLE_NATIVE).and_then(|n| builtins::native((n - TABLE_NATIVE) as u32));
+    let Some(native) = native else { return Err(Exit::Slow) };
+    let calling = Calling { dst: 0, flags: FrameFlags::NONE, new_target: Value::UNDEFINED };
+    let args = Args { callee: function, this, first: 0, argc: 0, calling };
+    paying_once(st, |st| native(st, w, args))
+}
+
 /// `%Name(…)`.
 #[inline(never)]
 pub(crate) fn intrinsic(st: &mut State, w: &mut Window, d: u8, a: u8, n: u8, number: u32) -> Res {

@@ -11,6 +11,7 @@ use super::call::Calling;
 use super::code_table::Code;
 use super::frame::{Frame, FrameFlags};
 use super::helper::Helper;
+use super::iterate::Next;
 use super::promise::{Resolution, Wrapping};
 use super::state::{Exit, Limit, Res, State};
 use crate::code::FunctionKind;
@@ -295,6 +296,21 @@ impl State {
         }
     }
 
+    /// A step of `for…of` over a generator: what it yields is delivered as it is, without a result object. `None`: it is
+    /// running, and the protocol has the error.
+    pub(crate) fn step_generator(&mut self, generator: Value, dst: u8) -> Result<Option<Next>, Exit> {
+        match self.record(generator).map(|record| self.phase(record)) {
+            Some(phase::DONE) => Ok(Some(Next::Done)),
+            Some(phase::START | phase::YIELDED) => {
+                let base = self.top().map_or(0, |f| f.base) + u32::from(self.above) + 2;
+                let calling = Calling { dst, flags: FrameFlags::STEP, new_target: Value::UNDEFINED };
+                // The body is entered: this fails with the exit that says so.
+                self.generator_resume(base, calling, generator, Resume::Next, Value::UNDEFINED).map(|_| None)
+            }
+            _ => Ok(None),
+        }
+    }
+
     pub(crate) fn yield_value(
         &mut self,
         regs: &mut [Value],
@@ -306,11 +322,40 @@ impl State {
         if frame.flags.is_async_generator() {
             return self.async_yield(regs, code, frame, v, registers);
         }
+        if frame.flags.has(FrameFlags::STEP) {
+            return self.yield_as_it_is(regs, code, frame, v, registers);
+        }
         let result = self.iter_result(v, false)?;
-        self.yield_result(regs, code, frame, result, registers)
+        self.yield_as_it_is(regs, code, frame, result, registers)
     }
 
+    /// Yields a result object that an inner iterator made.
     pub(crate) fn yield_result(
+        &mut self,
+        regs: &mut [Value],
+        code: &Code,
+        frame: Frame,
+        result: Value,
+        registers: (u8, u8),
+    ) -> Result<(), Exit> {
+        if !frame.flags.has(FrameFlags::STEP) {
+            return self.yield_as_it_is(regs, code, frame, result, registers);
+        }
+        // Whoever steps wants the value: it is read as the protocol says, by a helper in the generator's place.
+        self.save(regs, code, frame, registers.0, Some(registers.1))?;
+        self.set_phase(frame.new_target, phase::YIELDED);
+        self.frames.pop();
+        let caller = self.top().copied();
+        let at = caller.map_or(0, |f| f.base + u32::from(code.entry(f.func).registers));
+        self.pc = caller.map_or(0, |f| f.pc);
+        let exit = self.enter_from_outside(regs, at, Helper::IterResult, &[result], FrameFlags::STEP);
+        if let Some(top) = self.frames.last_mut().filter(|_| exit == Exit::Enter) {
+            top.dst = frame.dst;
+        }
+        Err(exit)
+    }
+
+    fn yield_as_it_is(
         &mut self,
         regs: &mut [Value],
         code: &Code,
@@ -330,7 +375,8 @@ impl State {
         frame: Frame,
         value: Value,
     ) -> Result<(), Exit> {
-        let result = self.iter_result(value, true)?;
+        let result =
+            if frame.flags.has(FrameFlags::STEP) { Value::HOLE } else { self.iter_result(value, true)? };
         self.finish_record(frame.new_target);
         self.leave(regs, code, frame, result)
     }
