@@ -49,6 +49,7 @@ mod math;
 mod number;
 mod object;
 mod ops;
+pub(crate) mod original;
 mod regexp;
 mod promise;
 mod proxy;
@@ -61,6 +62,7 @@ mod suspend;
 
 pub(crate) use map::step as table_step;
 pub(crate) use regexp::RegExps;
+pub(crate) use string::iterates_plainly;
 
 use crate::exec::state::{Exit, Res, State};
 use crate::exec::{Calling, Helper, Window};

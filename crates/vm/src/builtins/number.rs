@@ -123,7 +123,7 @@ fn to_string(st: &mut State, w: &mut Window, a: Args) -> Res {
 pub(super) fn radix_of(st: &mut State, v: Value) -> Result<Radix, Exit> {
     let radix = integer(st, v)?;
     let valid = (2.0..=36.0).contains(&radix).then(|| Radix::new(radix as u32)).flatten();
-    valid.ok_or_else(|| st.throw(ErrorKind::Range, "toString() radix must be between 2 and 36"))
+    valid.ok_or_else(|| st.throw(ErrorKind::Range, "toString() radix argument must be between 2 and 36"))
 }
 
 fn to_fixed(st: &mut State, w: &mut Window, a: Args) -> Res {

@@ -1,6 +1,6 @@
 //! Iteration: arrays by position, everything else through the protocol in the prelude.
 //!
-//! An iterator is two registers. For an array whose iteration nobody has changed they hold the array and the next
+//! An iterator is two registers. For an array or a string whose iteration nobody has changed they hold it and the next
 //! position; otherwise the iterator object and its `next`. An iterator that ran out is undefined in the first.
 
 use super::Window;
@@ -30,7 +30,7 @@ pub(crate) fn is_plain_array(st: &State, v: Value) -> bool {
 #[inline(never)]
 pub(crate) fn get_iter(st: &mut State, w: &mut Window, a: u8, b: u8) -> Result<(), Exit> {
     let v = w[b as usize];
-    if is_plain_array(st, v) {
+    if is_plain_array(st, v) || (v.is_string() && crate::builtins::iterates_plainly(st)) {
         w[a as usize] = v;
         w[a as usize + 1] = Value::ZERO;
         return Ok(());
@@ -54,6 +54,9 @@ pub(crate) fn iter_next(st: &mut State, w: &mut Window, d: u8, a: u8) -> Result<
     if iter.is_undefined() {
         w[d as usize] = Value::UNDEFINED;
         return Ok(Next::Done);
+    }
+    if let (Some(i), Some(s)) = (next.as_int(), iter.as_string()) {
+        return next_of_string(st, w, d, a, s, i as u32);
     }
     let (Some(i), Some(array)) = (next.as_int(), iter.as_array()) else {
         if let Some(found) = own_step(st, w, d, iter, next)? {
@@ -129,6 +132,27 @@ fn native_step(
     }
     w[d as usize] = st.heap.slot(object, 0);
     Ok(Some(Next::Value))
+}
+
+/// The next code point.
+fn next_of_string(
+    st: &mut State,
+    w: &mut Window,
+    d: u8,
+    a: u8,
+    s: crate::heap::StrId,
+    at: u32,
+) -> Result<Next, Exit> {
+    st.heap.flatten(s)?;
+    let Some((_, len)) = st.heap.str(s).code_point(at as usize) else {
+        w[a as usize] = Value::UNDEFINED;
+        w[d as usize] = Value::UNDEFINED;
+        return Ok(Next::Done);
+    };
+    let end = at + len as u32;
+    w[d as usize] = Value::string(st.heap.substring(s, at, end)?);
+    w[a as usize + 1] = Value::uint(end);
+    Ok(Next::Value)
 }
 
 #[inline(never)]
@@ -234,7 +258,7 @@ pub(crate) fn for_in_next(st: &mut State, w: &mut Window, d: u8, a: u8) -> Resul
         // A key that was deleted meanwhile is not visited.
         let key = st.property_key(name)?;
         let there = match subject.as_object() {
-            Some(obj) => st.heap.get(obj, key) != Found::Absent,
+            Some(obj) => st.look_up(obj, key)? != Found::Absent,
             None => true,
         };
         if there {

@@ -14,7 +14,26 @@ const SHORT: usize = 64;
 /// assert_eq!(find(Str::Latin1(b"banana"), Str::Latin1(b"an"), 2), Some(3));
 /// ```
 pub fn find(text: Str<'_>, needle: Str<'_>, from: usize) -> Option<usize> {
+    if let (Str::Latin1(text), Str::Latin1(needle)) = (text, needle)
+        && let Some((&first, rest)) = needle.split_first()
+    {
+        return find_bytes(text, first, rest, needle, from);
+    }
     Finder::new(needle).find(text, from)
+}
+
+/// Jumps from one first byte to the next as long as few of them deceive, for preparing a searcher costs more than most
+/// searches.
+fn find_bytes(text: &[u8], first: u8, rest: &[u8], needle: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    for _ in 0..8 {
+        at += memchr::memchr(first, text.get(at..)?)?;
+        if text[at + 1..].starts_with(rest) {
+            return Some(at);
+        }
+        at += 1;
+    }
+    memmem::find(text.get(at..)?, needle).map(|found| found + at)
 }
 
 /// The last place at or before `from` where `needle` stands.

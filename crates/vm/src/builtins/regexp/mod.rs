@@ -13,12 +13,13 @@ mod protocol;
 mod spell;
 
 pub(crate) use cache::RegExps;
-pub(super) use protocol::{string_match, string_replace, string_search, string_split};
+pub(super) use protocol::{string_match, string_match_all, string_replace, string_search, string_split};
 
-use super::{Args, Row, number, slow};
+use super::original::native_number;
+use super::{Args, Row, slow};
 use crate::code::ErrorKind;
 use crate::exec::state::{Exit, Res, State};
-use crate::exec::{Proto, TABLE_NATIVE, Window};
+use crate::exec::{Proto, Window};
 use crate::heap::{Attrs, Class, Key, ObjId, Own, Payload, StrId, SymId, atoms, symbols};
 use crate::regex::Flags;
 use crate::value::Value;
@@ -32,7 +33,8 @@ pub(super) const ROWS: &[Row] = &[
     ("RegExp.prototype.exec", exec::exec),
     ("RegExp.prototype.test", exec::test),
     ("RegExp.prototype[Symbol.match]", protocol::find_all),
-    ("RegExp.prototype[Symbol.matchAll]", |_, _, _| slow()),
+    ("RegExp.prototype[Symbol.matchAll]", protocol::match_all),
+    ("RegExpStringIterator.prototype.next", protocol::next_match),
     ("RegExp.prototype[Symbol.replace]", protocol::replace),
     ("RegExp.prototype[Symbol.search]", protocol::search),
     ("RegExp.prototype[Symbol.split]", protocol::split),
@@ -184,12 +186,7 @@ fn intact(st: &mut State) -> bool {
             },
             Name::Symbol(symbol) => Key::symbol(symbol),
         };
-        let function = match st.heap.get_own(prototype, key) {
-            Own::Data { value, .. } => value,
-            Own::Accessor { get, .. } => get,
-            Own::Absent | Own::Exotic => return false,
-        };
-        if !is_native(st, function, native) {
+        if !st.has_original(prototype, key, native) {
             return false;
         }
     }
@@ -204,58 +201,46 @@ enum Name {
 }
 
 /// The properties of the prototype, with the numbers of their natives.
-static ORIGINALS: LazyLock<Vec<(Name, i32)>> =
-    LazyLock::new(|| {
-        let getters = [
-            "flags",
-            "hasIndices",
-            "global",
-            "ignoreCase",
-            "multiline",
-            "dotAll",
-            "unicode",
-            "unicodeSets",
-            "sticky",
-        ];
-        let symbols = [
-            (symbols::MATCH, "match"),
-            (symbols::MATCH_ALL, "matchAll"),
-            (symbols::REPLACE, "replace"),
-            (symbols::SEARCH, "search"),
-            (symbols::SPLIT, "split"),
-        ];
-        let mut list = vec![
-            (Name::Text("exec"), native("RegExp.prototype.exec")),
-            (Name::Text("constructor"), native("new RegExp")),
-        ];
-        list.extend(getters.map(|name| (Name::Text(name), native(&format!("get RegExp.prototype.{name}")))));
-        list.extend(symbols.map(|(symbol, name)| {
-            (Name::Symbol(symbol), native(&format!("RegExp.prototype[Symbol.{name}]")))
-        }));
-        list
-    });
-
-/// The number of a native function with this row; one that no function has if there is no such row.
-fn native(name: &str) -> i32 {
-    number(|row| row == name).map_or(-1, |n| TABLE_NATIVE + n as i32)
-}
-
-/// Whether a value is the native function with this number: guests cannot make another.
-fn is_native(st: &State, v: Value, number: i32) -> bool {
-    let native = v.as_object().filter(|&o| st.heap.class(o) == Class::NativeFunction);
-    let fields = native.and_then(|o| st.heap.slots_of(o)).map(|s| st.heap.slots(s));
-    fields.and_then(|f| f.first()).and_then(|v| v.as_int()) == Some(number)
-}
+static ORIGINALS: LazyLock<Vec<(Name, i32)>> = LazyLock::new(|| {
+    let getters = [
+        "flags",
+        "hasIndices",
+        "global",
+        "ignoreCase",
+        "multiline",
+        "dotAll",
+        "unicode",
+        "unicodeSets",
+        "sticky",
+    ];
+    let symbols = [
+        (symbols::MATCH, "match"),
+        (symbols::MATCH_ALL, "matchAll"),
+        (symbols::REPLACE, "replace"),
+        (symbols::SEARCH, "search"),
+        (symbols::SPLIT, "split"),
+    ];
+    let mut list = vec![
+        (Name::Text("exec"), native_number("RegExp.prototype.exec")),
+        (Name::Text("constructor"), native_number("new RegExp")),
+    ];
+    list.extend(
+        getters.map(|name| (Name::Text(name), native_number(&format!("get RegExp.prototype.{name}")))),
+    );
+    list.extend(symbols.map(|(symbol, name)| {
+        (Name::Symbol(symbol), native_number(&format!("RegExp.prototype[Symbol.{name}]")))
+    }));
+    list
+});
 
 /// Whether `new RegExp` of a plain object's species is the original constructor's.
 fn species_intact(st: &State) -> bool {
-    static SPECIES: LazyLock<i32> = LazyLock::new(|| native("get RegExp[Symbol.species]"));
+    static SPECIES: LazyLock<i32> = LazyLock::new(|| native_number("get RegExp[Symbol.species]"));
     let prototype = st.realm.proto(Proto::RegExp);
     let Own::Data { value, .. } = st.heap.get_own(prototype, Key::atom(atoms::CONSTRUCTOR)) else {
         return false;
     };
-    let species = value.as_object().map(|c| st.heap.get_own(c, Key::symbol(symbols::SPECIES)));
-    matches!(species, Some(Own::Accessor { get, .. }) if is_native(st, get, *SPECIES))
+    value.as_object().is_some_and(|c| st.has_original(c, Key::symbol(symbols::SPECIES), *SPECIES))
 }
 
 /// A string argument, flat; anything else is a case for the JavaScript version.

@@ -1,12 +1,12 @@
 //! `Symbol.replace` and its siblings for plain objects, where no step can be seen by guest code.
 
-use super::cache::NOWHERE;
+use super::cache::{FLAGS, NOWHERE, SOURCE};
 use super::{exec, plain, slow, species_intact, subject};
 use crate::builtins::Args;
 use crate::builtins::string::{enough, flat};
-use crate::exec::Window;
 use crate::exec::state::{Exit, Res, State};
-use crate::heap::{ObjId, Str, StrId};
+use crate::exec::{Proto, Window};
+use crate::heap::{Class, ObjId, Str, StrId};
 use crate::regex::Flags;
 use crate::text::Text;
 use crate::text::number::convert::to_uint32;
@@ -112,6 +112,75 @@ fn advance(st: &State, s: StrId, at: usize, flags: Flags) -> usize {
         false => 1,
     };
     at + step
+}
+
+/// `regexp[Symbol.matchAll](string)`.
+pub(super) fn match_all(st: &mut State, w: &mut Window, a: Args) -> Res {
+    iterate(st, a.this, a.get(w, 0))
+}
+
+/// `string.matchAll(regexp)`.
+pub(in crate::builtins) fn string_match_all(st: &mut State, w: &mut Window, a: Args) -> Res {
+    let global = plain(st, a.get(w, 0)).map(|r| Flags::from_bits(st.regexp_bits(r)).has(Flags::GLOBAL));
+    if global == Some(true) { iterate(st, a.get(w, 0), a.this) } else { slow() }
+}
+
+/// An iterator over a copy of the expression. Its fields: the copy, string, global, code points, done.
+fn iterate(st: &mut State, by: Value, s: Value) -> Res {
+    let (regexp, s) = operands(st, by, s)?;
+    if !species_intact(st) {
+        return slow();
+    }
+    let fields = st.heap.slots_of(regexp).map(|id| st.heap.slots(id)).unwrap_or_default();
+    let text = |n: usize| fields.get(n).and_then(|v| v.as_string());
+    let (Some(source), Some(letters)) = (text(SOURCE), text(FLAGS)) else { return slow() };
+    let flags = Flags::from_bits(st.regexp_bits(regexp));
+    let prototype = st.realm.proto(Proto::RegExp);
+    let copy = st.new_regexp(prototype, source, letters)?;
+    let fields = [
+        copy,
+        Value::string(s),
+        Value::bool(flags.has(Flags::GLOBAL)),
+        Value::bool(flags.reads_code_points()),
+        Value::FALSE,
+    ];
+    let shape = st.heap.root_shape(Some(st.realm.proto(Proto::RegExpStringIterator)))?;
+    let class = Class::RegExpStringIterator;
+    let iterator = st.heap.new_object_with_slots(shape, class, crate::heap::Flags::NONE, &fields)?;
+    if let Some(copy) = copy.as_object() {
+        st.heap.set_slot(copy, 0, st.heap.slot(regexp, 0));
+    }
+    Ok(Value::object(iterator))
+}
+
+/// The next match of an iterator whose expression is plain.
+pub(super) fn next_match(st: &mut State, _w: &mut Window, a: Args) -> Res {
+    let record = a.this.as_object().filter(|&o| st.heap.class(o) == Class::RegExpStringIterator);
+    let Some(record) = record.and_then(|o| st.heap.slots_of(o)) else { return slow() };
+    let &[by, s, global, _, done] = st.heap.slots(record) else { return slow() };
+    if done == Value::TRUE || global != Value::TRUE {
+        return slow();
+    }
+    let (regexp, s) = operands(st, by, s)?;
+    let from = last_index(st, regexp);
+    let found = from <= st.heap.string_length(s) as usize && {
+        let pattern = st.ready_regexp(regexp)?;
+        st.match_regexp(pattern, s, from)?
+    };
+    let (start, end) = whole(st);
+    let flags = Flags::from_bits(st.regexp_bits(regexp));
+    let value = if found { exec::result(st, regexp, s)? } else { Value::UNDEFINED };
+    let result = st.iter_result(value, !found)?;
+    let last = match (found, start == end) {
+        (false, _) => 0,
+        (true, true) => advance(st, s, end as usize, flags) as u32,
+        (true, false) => end,
+    };
+    set_last_index(st, regexp, Some(last));
+    if !found && let Some(done) = st.heap.slots_mut(record).get_mut(4) {
+        *done = Value::TRUE;
+    }
+    Ok(result)
 }
 
 /// `%RegExpAdvance(string, index, codePoints)`.

@@ -8,15 +8,17 @@ mod part;
 
 pub(super) use build::{enough, room};
 
+use super::original::native_number;
 use super::{Args, Row};
 use crate::code::ErrorKind;
-use crate::exec::Window;
 use crate::exec::state::{Exit, Res, State};
-use crate::heap::{Class, Str, StrId, atoms};
+use crate::exec::{Proto, Window};
+use crate::heap::{Class, Flags, Key, Str, StrId, atoms, symbols};
 use crate::text::number::convert::to_integer_or_infinity;
 use crate::text::unicode::{self, Form, collate};
 use crate::text::{Text, linear_cost, search};
 use crate::value::Value;
+use std::sync::LazyLock;
 
 macro_rules! rows {
     ($($qualified:literal $intrinsic:literal $f:path,)*) => {
@@ -67,7 +69,9 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("StringFromCharCode", build::from_char_code),
     ("StringFromCodePoint", build::from_code_point),
     ("StringExpand", build::expand),
+    ("String.prototype[Symbol.iterator]", iterator),
     ("String.prototype.match", super::regexp::string_match),
+    ("String.prototype.matchAll", super::regexp::string_match_all),
     ("String.prototype.search", super::regexp::string_search),
     ("SymbolText", symbol_text),
 ];
@@ -318,6 +322,27 @@ fn symbol_text(st: &mut State, w: &mut Window, a: Args) -> Res {
     let description = st.heap.symbol_description(symbol).unwrap_or(atoms::EMPTY);
     let head = st.heap.concat(open, description)?;
     Ok(Value::string(st.heap.concat(head, close)?))
+}
+
+/// A string iterator; its fields are the string and the position.
+fn iterator(st: &mut State, _w: &mut Window, a: Args) -> Res {
+    if !a.this.is_string() {
+        return super::slow();
+    }
+    let shape = st.heap.root_shape(Some(st.realm.proto(Proto::StringIterator)))?;
+    let fields = [a.this, Value::ZERO];
+    let object = st.heap.new_object_with_slots(shape, Class::StringIterator, Flags::NONE, &fields)?;
+    Ok(Value::object(object))
+}
+
+/// Whether iterating over a string is the same as walking its code points: nobody has changed how it is done.
+pub(crate) fn iterates_plainly(st: &State) -> bool {
+    static ORIGINALS: LazyLock<(i32, i32)> = LazyLock::new(|| {
+        (native_number("String.prototype[Symbol.iterator]"), native_number("StringIterator.prototype.next"))
+    });
+    let (iterator, next) = *ORIGINALS;
+    st.has_original(st.realm.string_prototype, Key::symbol(symbols::ITERATOR), iterator)
+        && st.has_original(st.realm.proto(Proto::StringIterator), Key::atom(atoms::NEXT), next)
 }
 
 /// The next code point of a string iterator; its fields are the string and the position.

@@ -59,6 +59,9 @@ pub fn radix(value: f64, radix: Radix) -> String {
     if radix == Radix::TEN || !value.is_finite() {
         return Buffer::new().format(value).to_owned();
     }
+    if value.trunc() == value && value.abs() < TWO_POW_53 {
+        return small_integer(value, radix);
+    }
     let base = f64::from(radix.0);
     let magnitude = value.abs();
     let mut integer = magnitude.floor();
@@ -91,6 +94,28 @@ pub fn radix(value: f64, radix: Radix) -> String {
         out.extend(fraction.digits.iter().map(|&digit| char::from(digit_char(digit))));
     }
     out
+}
+
+/// An integer that a double holds exactly.
+fn small_integer(value: f64, radix: Radix) -> String {
+    let base = u64::from(radix.0);
+    let mut rest = value.abs() as u64;
+    // Fifty-three binary digits and a sign.
+    let mut text = [0u8; 54];
+    let mut at = text.len();
+    while at > 1 {
+        at -= 1;
+        text[at] = digit_char((rest % base) as u8);
+        rest /= base;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0.0 {
+        at -= 1;
+        text[at] = b'-';
+    }
+    text[at..].iter().map(|&byte| char::from(byte)).collect()
 }
 
 const TWO_POW_53: f64 = 9_007_199_254_740_992.0;

@@ -8,7 +8,11 @@ mod date;
 mod intl;
 mod iterators;
 mod json;
+mod objects;
 mod promises;
+mod string;
+mod regexp;
+mod number;
 
 use outrigger_vm::exec::{Limits, Step, Vm};
 
