@@ -11,7 +11,9 @@ use crate::value::Value;
 
 /// Reads a text into heap values.
 pub(super) fn parse(st: &mut State, text: StrId) -> Res {
-    st.burn(1 + u64::from(st.heap.string_length(text)) / 16)?;
+    let length = st.heap.string_length(text);
+    st.burn(1 + u64::from(length) / 16)?;
+    make_room(st, length as usize)?;
     // The heap grows while the reader reads, so the reader gets a copy.
     match st.heap.text(text)? {
         Str::Latin1(bytes) => {
@@ -23,6 +25,18 @@ pub(super) fn parse(st: &mut State, text: StrId) -> Res {
             build(st, &units)
         }
     }
+}
+
+/// Lets the heap collect now if what a text of this length becomes would make it collect in the middle: then everything
+/// made so far would be in vain. The estimate only decides when to collect.
+fn make_room(st: &mut State, length: usize) -> Result<(), Exit> {
+    /// What a unit of text becomes, roughly.
+    const EXPANSION: usize = 4;
+    let free = st.heap.limits().bytes.saturating_sub(st.heap.bytes());
+    let wanted = length.saturating_mul(EXPANSION).min(free / 2);
+    st.heap.charge_outside(wanted)?;
+    st.heap.release_outside(wanted);
+    Ok(())
 }
 
 fn build<U: Unit>(st: &mut State, source: &[U]) -> Res {
