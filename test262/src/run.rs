@@ -63,7 +63,7 @@ fn load(vm: &mut Vm, source: &str) -> Result<()> {
 pub(crate) fn judge(vm: &mut Vm, step: &Step, meta: &Meta) -> Result<()> {
     match (step, &meta.negative) {
         (Step::Limit(limit), _) => bail!("limit: {limit}"),
-        (Step::Suspended(_), _) => bail!("suspended, and nobody was to be asked"),
+        (Step::Suspended(_) | Step::Paused, _) => bail!("suspended, and nobody was to be asked"),
         (Step::Threw(thrown), Some(Negative { error, .. })) => {
             let name = constructor_name(vm, *thrown);
             if name.as_ref() == Some(error) {

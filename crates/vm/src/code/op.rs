@@ -349,6 +349,8 @@ pub enum Op {
     GetRecord(R, R, u16) = 166,
     /// `value u16 of the record a = b`: operands b, a
     SetRecord(R, R, u16) = 167,
+    /// `d = whether there is a global of site s`, for an assignment whose value may make or remove it
+    HasGlobal(R, S) = 168,
 }
 
 const _: () = assert!(size_of::<Op>() == 8);

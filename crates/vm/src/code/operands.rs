@@ -259,6 +259,7 @@ table! {
     NewRecord(a reg, b cost) = 165;
     GetRecord(a reg, b reg, c cost) = 166;
     SetRecord(a reg, b reg, c cost) = 167;
+    HasGlobal(a reg, b site) = 168;
     ---
     RetUndef = 129;
     Nop = 160;

@@ -133,6 +133,9 @@ impl Compiler<'_> {
 
     /// `name = value`; answers a register with the value.
     pub(crate) fn assign_name(&mut self, target: PatternId, r: RefId, value: ExprId) -> u8 {
+        if self.variable(r) == Variable::Global && !self.is_constant_value(value) {
+            return self.assign_global(target, r, value);
+        }
         let v = self.value_for(target, value);
         if let Variable::Register(reg) = self.variable(r)
             && !self.is_constant(r)
@@ -142,6 +145,32 @@ impl Compiler<'_> {
         }
         self.write(r, v, Store::Assign);
         v
+    }
+
+    /// The same for a global: it must exist before the value is computed, not only afterwards.
+    fn assign_global(&mut self, target: PatternId, r: RefId, value: ExprId) -> u8 {
+        let reference = *self.tree.reference(r);
+        let there = self.emit.alloc();
+        let site = self.atom_site(reference.name);
+        self.emit.emit(Op::HasGlobal(there, site));
+        let v = self.value_for(target, value);
+        let on = self.emit.label();
+        self.emit.jump(|t| Op::JTrue(there, t), on);
+        let name = self.tree.text(reference.name).to_string_lossy();
+        let k = self.text(&format!("{name} is not defined"));
+        self.emit.at(reference.span.start);
+        self.emit.emit(Op::ThrowNew(crate::code::ErrorKind::Reference as u8, k));
+        self.emit.bind(on);
+        self.write(r, v, Store::Assign);
+        v
+    }
+
+    fn is_constant_value(&self, e: ExprId) -> bool {
+        use crate::ast::Expr;
+        matches!(
+            self.tree.expr(e),
+            Expr::Null | Expr::Bool(_) | Expr::Number(_) | Expr::String(_) | Expr::Function(_)
+        )
     }
 
     /// Evaluates what goes into a pattern, naming an anonymous function after a plain name.

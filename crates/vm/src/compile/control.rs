@@ -230,7 +230,13 @@ impl Compiler<'_> {
                     self.emit.jump(Op::Jump, next);
                 }
             }
-            Exit::Return => self.final_return(value),
+            Exit::Return => {
+                // What a derived constructor must not return is refused after its body, where no `catch` of its own sees it.
+                if self.tree.function(self.current).kind == crate::ast::FunctionKind::DerivedConstructor {
+                    self.pause_handlers(depth);
+                }
+                self.final_return(value);
+            }
         }
         self.resume_handlers(depth);
     }

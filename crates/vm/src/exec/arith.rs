@@ -275,8 +275,22 @@ impl State {
                 self.fuel = left;
                 Ok(())
             }
+            None => self.burn_reserve(work),
+        }
+    }
+
+    /// Work beyond the slice is paid for out of the budget: only back edges and calls end a slice.
+    #[cold]
+    pub(crate) fn burn_reserve(&mut self, work: u64) -> Result<(), Exit> {
+        let beyond = work.saturating_sub(self.fuel);
+        self.fuel = 0;
+        match self.reserve.checked_sub(beyond) {
+            Some(left) => {
+                self.reserve = left;
+                Ok(())
+            }
             None => {
-                self.fuel = 0;
+                self.reserve = 0;
                 Err(Exit::Limit(super::Limit::Instructions))
             }
         }

@@ -300,13 +300,7 @@ impl State {
 
     /// `new` of a closure whose new object's prototype must be asked for.
     #[cold]
-    pub(crate) fn construct_slow(
-        &mut self,
-        w: &mut Window,
-        a: u8,
-        argc: u32,
-        calling: Calling,
-    ) -> Res {
+    pub(crate) fn construct_slow(&mut self, w: &mut Window, a: u8, argc: u32, calling: Calling) -> Res {
         let from = a as usize + 2;
         let list = if calling.flags.has(FrameFlags::LIST) {
             w[from]

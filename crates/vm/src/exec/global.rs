@@ -6,7 +6,7 @@
 
 use super::state::{Exit, Res, Site, State};
 use crate::code::{Declare, ErrorKind};
-use crate::heap::{Attrs, Class, Flags, Key, NO_SLOT, Own, SlotsId};
+use crate::heap::{Attrs, Class, Descriptor, Flags, Found, Key, NO_SLOT, ObjId, Own, SlotsId, atoms};
 use crate::value::Value;
 
 /// One step of a script's declarations.
@@ -84,6 +84,14 @@ pub(crate) fn read(st: &mut State, site: u32) -> Option<Res> {
     Some(Ok(value))
 }
 
+/// Whether a name can be assigned to. A proxy among the global object's prototypes counts as a yes: writing asks it.
+#[inline(never)]
+pub(crate) fn exists(st: &State, site: u32) -> Value {
+    let key = st.sites[site as usize].key;
+    let lexical = st.heap.get_own(st.realm.script_scope, key) != Own::Absent;
+    Value::bool(lexical || st.heap.get(st.realm.global, key) != Found::Absent)
+}
+
 /// Assigns to a shared lexical name. Nothing if there is none.
 pub(crate) fn write(st: &mut State, site: u32, v: Value) -> Option<Result<(), Exit>> {
     let key = st.sites[site as usize].key;
@@ -100,6 +108,19 @@ pub(crate) fn write(st: &mut State, site: u32, v: Value) -> Option<Result<(), Ex
 }
 
 impl State {
+    /// Makes an array of plain values unchangeable: a template object, or its `raw`.
+    pub(crate) fn freeze_array(&mut self, array: ObjId) -> Result<(), Exit> {
+        let fixed = Descriptor { writable: Some(false), configurable: Some(false), ..Descriptor::EMPTY };
+        for i in 0..self.heap.array_length(array) {
+            let key = self.heap.key_of_index(i)?;
+            self.heap.define_own(array, key, &fixed)?;
+        }
+        let length = Descriptor { writable: Some(false), ..Descriptor::EMPTY };
+        self.heap.define_own(array, Key::atom(atoms::LENGTH), &length)?;
+        self.heap.prevent_extensions(array)?;
+        Ok(())
+    }
+
     /// A record for the variables of a function that has more of them than registers.
     #[inline(never)]
     pub(crate) fn new_scope_record(&mut self, count: u16) -> Res {

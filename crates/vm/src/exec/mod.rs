@@ -103,6 +103,17 @@ pub enum Step {
     Limit(Limit),
     /// The script's promise waits for something that can no longer happen.
     Stuck,
+    /// The slice is used up: see [`Vm::run_for`].
+    Paused,
+}
+
+/// Whether a run may stop between slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slices {
+    /// It goes on until something is needed from outside.
+    One,
+    /// It pauses when the slice is used up.
+    Many,
 }
 
 /// Why a script cannot be run.
@@ -247,8 +258,8 @@ impl Vm {
             let raw = st.heap.new_array(shape, &raw)?;
             let object = st.heap.new_array(shape, &cooked)?;
             st.heap.add_property(object, Key::atom(atoms::RAW), Attrs::NONE, Value::array(raw))?;
-            st.heap.prevent_extensions(raw)?;
-            st.heap.prevent_extensions(object)?;
+            st.freeze_array(raw)?;
+            st.freeze_array(object)?;
             st.templates.push(Value::array(object));
         }
         let shape = st.realm.function_shape;
@@ -274,12 +285,49 @@ impl Vm {
 
     /// Runs until something is needed from outside, or nothing is left to do.
     pub fn run(&mut self) -> Step {
+        self.go_on(Slices::One)
+    }
+
+    /// The same for about so many instructions: then the run is [`Step::Paused`], and the next call goes on. So an
+    /// embedder can look at the clock, or take a snapshot. What a run costs in all, and what becomes of it, does not
+    /// depend on the slices; one native may exceed its slice.
+    pub fn run_for(&mut self, instructions: u64) -> Step {
+        self.slice(instructions);
+        let step = self.go_on(Slices::Many);
+        self.end_slices();
+        step
+    }
+
+    /// [`Vm::resume`] with a slice of instructions.
+    pub fn resume_for(&mut self, answer: Result<Value, Value>, instructions: u64) -> Step {
+        self.slice(instructions);
+        let step = self.resume_in(answer, Slices::Many);
+        self.end_slices();
+        step
+    }
+
+    fn slice(&mut self, instructions: u64) {
+        // A slice of nothing would never get anywhere.
+        let slice = instructions.max(1).min(self.state.fuel);
+        self.state.reserve = self.state.fuel - slice;
+        self.state.fuel = slice;
+    }
+
+    fn end_slices(&mut self) {
+        self.state.fuel += self.state.reserve;
+        self.state.reserve = 0;
+    }
+
+    fn go_on(&mut self, slices: Slices) -> Step {
         if let Some(limit) = self.refused {
             return Step::Limit(limit);
         }
         let code = Arc::clone(&self.state.code);
         loop {
             if self.state.frames.is_empty() {
+                if slices == Slices::Many && self.state.fuel == 0 && !self.state.jobs.is_empty() {
+                    return Step::Paused;
+                }
                 match self.next_job() {
                     Ok(true) => {}
                     Ok(false) => return self.idle(),
@@ -294,6 +342,8 @@ impl Vm {
                 Exit::Done(value) => {
                     self.state.root.get_or_insert(value);
                 }
+                Exit::Pause if slices == Slices::Many => return Step::Paused,
+                Exit::Pause => {}
                 exit => return self.stop(exit),
             }
         }
@@ -301,7 +351,11 @@ impl Vm {
 
     /// Answers the host call that the run waits for, and runs on.
     pub fn resume(&mut self, answer: Result<Value, Value>) -> Step {
-        let Some(call) = self.state.pending.take() else { return self.run() };
+        self.resume_in(answer, Slices::One)
+    }
+
+    fn resume_in(&mut self, answer: Result<Value, Value>, slices: Slices) -> Step {
+        let Some(call) = self.state.pending.take() else { return self.go_on(slices) };
         let answer = answer.map(|v| if self.state.answers_nothing(&call) { Value::UNDEFINED } else { v });
         let settled = match (call.promise, answer) {
             (Some(promise), Ok(v)) => match self.state.try_resolve(promise, v) {
@@ -329,7 +383,7 @@ impl Vm {
             }
         };
         match settled {
-            Ok(()) | Err(Exit::Done(_) | Exit::Enter) => self.run(),
+            Ok(()) | Err(Exit::Done(_) | Exit::Enter) => self.go_on(slices),
             Err(exit) => self.stop(exit),
         }
     }
@@ -384,7 +438,7 @@ impl Vm {
                 None => Step::Stuck,
             },
             Exit::Done(v) => Step::Completed(v),
-            Exit::Enter | Exit::Alloc(_) | Exit::Slow => Step::Stuck,
+            Exit::Enter | Exit::Alloc(_) | Exit::Slow | Exit::Pause => Step::Stuck,
         }
     }
 

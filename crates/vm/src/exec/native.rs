@@ -33,12 +33,8 @@ pub(crate) enum Native {
 }
 
 impl Native {
-    const ALL: &'static [Native] = &[
-        Native::Print,
-        Native::ResolvePromise,
-        Native::RejectPromise,
-        Native::Nothing,
-    ];
+    const ALL: &'static [Native] =
+        &[Native::Print, Native::ResolvePromise, Native::RejectPromise, Native::Nothing];
 }
 
 pub(crate) fn call(st: &mut State, w: &mut Window, callee: ObjId, args: NativeArgs) -> Res {
@@ -105,10 +101,10 @@ pub(crate) fn intrinsic(st: &mut State, w: &mut Window, d: u8, a: u8, n: u8, num
 /// depend on when garbage is collected, and the heap can tell a repeated instruction from progress.
 #[inline]
 fn paying_once(st: &mut State, native: impl FnOnce(&mut State) -> Res) -> Res {
-    let fuel = st.fuel;
+    let (fuel, reserve) = (st.fuel, st.reserve);
     let result = native(st);
     if let Err(Exit::Alloc(crate::heap::AllocError::Collect)) = result {
-        st.fuel = fuel;
+        (st.fuel, st.reserve) = (fuel, reserve);
     }
     result
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     other => Err(other),
                 }
             }
-            Exit::Limit(_) | Exit::Suspend | Exit::Done(_) | Exit::Slow => Err(exit),
+            Exit::Limit(_) | Exit::Suspend | Exit::Done(_) | Exit::Slow | Exit::Pause => Err(exit),
         };
         match again {
             Ok(()) => {}
@@ -55,6 +55,20 @@ pub(crate) fn run(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
             }
             Err(exit) => return exit,
         }
+    }
+}
+
+impl State {
+    /// A back edge to `pc` that the slice cannot pay for.
+    #[cold]
+    fn end_slice(&mut self, cost: u64, pc: u32) -> Exit {
+        if let Err(exit) = self.burn_reserve(cost) {
+            return exit;
+        }
+        if let Some(top) = self.frames.last_mut() {
+            top.pc = pc;
+        }
+        Exit::Pause
     }
 }
 
@@ -131,11 +145,15 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
         // Only what the loop needs is copied out of the frame; cold arms look again.
         let Some(top) = st.frames.last() else { return Exit::Done(Value::UNDEFINED) };
         let (entry, start) = (code.entry(top.func), top.pc);
-        if (start == 0 || top.flags.has(FrameFlags::RESTORE))
-            && let Some(exception) = prepare(st, regs, entry)
-        {
-            st.pc = start;
-            return Exit::Throw(exception);
+        if start == 0 || top.flags.has(FrameFlags::RESTORE) {
+            if let Some(exception) = prepare(st, regs, entry) {
+                st.pc = start;
+                return Exit::Throw(exception);
+            }
+            // The end of a slice. A frame that has not begun can be prepared again.
+            if st.fuel == 0 && st.reserve > 0 && start == 0 {
+                return Exit::Pause;
+            }
         }
         let Some(top) = st.frames.last() else { return Exit::Done(Value::UNDEFINED) };
         let (frame_base, flags, closure) = (top.base, top.flags, top.closure);
@@ -476,7 +494,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                     pc = t as u16;
                     match st.fuel.checked_sub(u64::from(cost)) {
                         Some(left) => st.fuel = left,
-                        None => return Exit::Limit(Limit::Instructions),
+                        None => return st.end_slice(u64::from(cost), abs!()),
                     }
                 }
                 Op::JTrue(a, t) => jump_if!(st.heap.truthy(r!(a)), t),
@@ -919,6 +937,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::NewRecord(d, n) => cold!(d, st.new_scope_record(n)),
                 Op::GetRecord(d, a, n) => r!(d) = st.scope_value(r!(a), n),
                 Op::SetRecord(b, a, n) => st.set_scope_value(r!(a), n, r!(b)),
+                Op::HasGlobal(d, s) => r!(d) = global::exists(st, s),
                 Op::FarJump(t) => {
                     if let Some(top) = st.frames.last_mut() {
                         top.pc = t;

@@ -49,6 +49,8 @@ pub(crate) enum Exit {
     Done(Value),
     /// A native leaves the case to its JavaScript version: nothing has happened yet.
     Slow,
+    /// The slice is used up. Everything is saved; the run goes on where it stands.
+    Pause,
 }
 
 impl From<AllocError> for Exit {
@@ -126,7 +128,10 @@ pub(crate) struct State {
     pub(crate) pc: u32,
     /// Where the page of instructions begins that the loop is in.
     pub(crate) page: u32,
+    /// What is left of the instruction budget in this slice.
     pub(crate) fuel: u64,
+    /// What is left of it beyond this slice: nothing unless a slice is running.
+    pub(crate) reserve: u64,
     pub(crate) limits: Limits,
     pub(crate) code: std::sync::Arc<super::code_table::Code>,
     pub(crate) constants: Vec<Value>,

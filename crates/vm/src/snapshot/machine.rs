@@ -37,6 +37,8 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
         // The loop finds its page by the pc.
         page: _,
         fuel,
+        // Only a running slice has any.
+        reserve: _,
         limits,
         code,
         constants,

@@ -30,7 +30,7 @@ fn eval_with(source: &str, pace: Pace) -> String {
         Step::Threw(e) => format!("threw {}", vm.text(e)),
         Step::Limit(limit) => format!("limit {limit}"),
         Step::Stuck => "stuck".to_owned(),
-        Step::Suspended(_) => "suspended".to_owned(),
+        Step::Suspended(_) | Step::Paused => "suspended".to_owned(),
     }
 }
 

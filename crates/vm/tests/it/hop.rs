@@ -76,7 +76,9 @@ fn finish(program: &Arc<Program>, limits: Limits, between: Between) -> Result<En
                 return Ok(End { text: format!("threw {}", vm.text(error)), fuel: vm.fuel(), calls });
             }
             Step::Limit(limit) => return Err(limit),
-            Step::Stuck => return Ok(End { text: "stuck".to_owned(), fuel: vm.fuel(), calls }),
+            Step::Stuck | Step::Paused => {
+                return Ok(End { text: "stuck".to_owned(), fuel: vm.fuel(), calls });
+            }
         }
     }
 }

@@ -160,13 +160,14 @@ impl State {
     pub(super) fn match_regexp(&mut self, pattern: Pattern, s: StrId, from: usize) -> Result<bool, Exit> {
         self.burn(1)?;
         let stack = StackBytes((self.limits.heap.bytes / 2).clamp(1 << 20, 64 << 20));
-        let State { heap, regexps, fuel, .. } = self;
+        let State { heap, regexps, fuel, reserve, .. } = self;
         let RegExps { programs, scratch, places, .. } = regexps;
         let Some(entry) = programs.get(&pattern) else { return Err(Exit::Slow) };
-        let mut left = regex::Fuel(*fuel);
+        let mut left = regex::Fuel(fuel.saturating_add(*reserve));
         let tools = scratch.get_or_insert_with(|| Scratch::new(stack));
         let found = regex::exec(&entry.program, heap.str(s), from, &mut left, tools);
-        *fuel = left.0;
+        *fuel = left.0.saturating_sub(*reserve);
+        *reserve = left.0 - *fuel;
         places.clear();
         let result = found.map(|captures| {
             let Some(captures) = captures else { return false };
