@@ -1,0 +1,25 @@
+// Language: destructuring, spread and rest, in declarations, assignments, parameters and loops; evaluation order.
+const log = [];
+const { a, b: { c = ask(1), ...rest } = {}, ...others } = { a: 1, b: { d: 2, e: 3 }, x: 4, y: 5 };
+log.push(a, c, JSON.stringify(rest), JSON.stringify(others));
+const [p, , q = ask(2), ...[r, s]] = [1, 2, undefined, 4, 5, 6]; log.push(p, q, r, s);
+let x = 1, y = 2; [x, y] = [y, x]; ({ x, ['y' + '']: y = 9 } = { x: x + ask(3) }); log.push(x, y);
+const o = {}; [o.a, o['b'], ...o.rest] = 'hello'; log.push(JSON.stringify(o));
+const trace = []; const src = { get k1() { trace.push('k1'); return undefined; }, get k2() { trace.push('k2'); return 2; } };
+const { k1 = trace.push('default'), k2 } = src; log.push(trace.join(), k1, k2);
+for (const { id, tags: [first = 'none'] = [] } of [{ id: 1, tags: ['t'] }, { id: ask(4) }]) log.push(id + first);
+for (const [k, v] of Object.entries({ m: 1, n: ask(5) })) log.push(k + v);
+const f = ({ a = 1, b: [c1] = [ask(6)] } = {}, ...[z]) => [a, c1, z].join(); log.push(f(), f({ a: 2, b: [3] }, 4));
+const attempt = g => { try { return g(); } catch (e) { return e.name; } };
+log.push(attempt(() => { const { z } = null; }), attempt(() => { const [z] = {}; }), attempt(() => { const [z] = undefined; }));
+const merged = { ...{ a: 1, b: 2 }, b: ask(7), ...null, ...'hi', ...[9] }; log.push(JSON.stringify(merged));
+log.push([...'a😀b'].length, [...[1, , 3]].join(), [...new Set([1, 1, ask(8)])].join(), Math.max(...[1, 5], ...[ask(9)]));
+const swap = ([m, n]) => [n, m]; log.push(swap([1, 2]).join());
+let closed = 0; const iter = { [Symbol.iterator]: () => ({ i: 0, next() { return { value: this.i++, done: false }; }, return() { closed++; return {}; } }) };
+const [i0, i1] = iter; const [...none] = []; [] = iter; log.push(i0, i1, none.length, closed);
+const { [`k${ask(10)}`]: dyn = 'missing', length } = 'str'; log.push(dyn, length);
+const sym = Symbol('s'); const { [sym]: bySymbol, ...noSymbol } = { [sym]: 1, z: 2 }; log.push(bySymbol, JSON.stringify(noSymbol));
+const { 0: zero, 'a b': ab, length: len } = Object.assign([7, 8], { 'a b': 9 }); log.push(zero, ab, len);
+function g({ n = ask(11) } = {}, [m] = [n + 1]) { return n + m; } log.push(g(), g({ n: 1 }));
+log.push((([a1, { b: b1 = a1 }]) => a1 + b1)([ask(12), {}]));
+log.join('\n');

@@ -1,0 +1,21 @@
+// Language: every operator on every kind of operand, conversions, precedence, typeof, delete, void, in, instanceof.
+const log = [];
+const show = v => typeof v === 'bigint' ? v + 'n' : Object.is(v, -0) ? '-0' : typeof v === 'string' ? `'${v}'` : String(v);
+const vals = [0, -1, 2.5, NaN, '', '7', 'x', true, null, undefined, [], [3], { valueOf: () => ask(1) }];
+const ops = { '+': (a, b) => a + b, '-': (a, b) => a - b, '*': (a, b) => a * b, '/': (a, b) => a / b, '%': (a, b) => a % b, '<': (a, b) => a < b, '>=': (a, b) => a >= b, '==': (a, b) => a == b, '===': (a, b) => a === b, '&': (a, b) => a & b, '|': (a, b) => a | b, '^': (a, b) => a ^ b, '<<': (a, b) => a << b, '>>': (a, b) => a >> b, '>>>': (a, b) => a >>> b, '**': (a, b) => a ** b };
+for (const [name, op] of Object.entries(ops)) log.push(name + ' ' + vals.map(a => [2, '3', null].map(b => show(op(a, b))).join()).join(' '));
+log.push([1n + 2n, 7n / 2n, -7n % 3n, 2n ** 64n, 5n & 3n, 5n | 3n, 5n ^ 3n, 1n << 70n, -5n >> 1n, ~5n, -(-3n)].map(show).join());
+const attempt = f => { try { return show(f()); } catch (e) { return e.name; } };
+log.push(attempt(() => 1n + 1), attempt(() => +1n), attempt(() => 1n / 0n), attempt(() => 2n ** -1n), attempt(() => 1n >>> 0n), attempt(() => Symbol() + ''));
+log.push(1n < 2, 2n == 2, 2n === 2, '3' > 2n, 1n < 1.5, 10n > '9', 0n ? 't' : 'f');
+log.push(typeof null, typeof undefined, typeof 1, typeof 1n, typeof '', typeof Symbol(), typeof {}, typeof (() => 1), typeof class {}, typeof missing);
+let i = 5; log.push(i++ + ++i, i-- - --i, i, -i, +'12', ~i, !i, void i); let s = '5'; s++; log.push(s, typeof s); let big = 1n; big++; log.push(show(big));
+const o = { a: 1, get b() { return 2; } }; log.push(delete o.a, 'a' in o, delete o.missing, 'b' in o, attempt(() => { delete Object.freeze({ z: 1 }).z; }));
+log.push([] instanceof Array, Object.create(null) instanceof Object, 1 instanceof Number, attempt(() => 1 instanceof 1), attempt(() => 'x' in 'xyz'));
+log.push(2 ** 3 ** 2, (-2) ** 2, 1 + 2 * 3 % 4, 1 < 2 < 3, 3 > 2 > 1, '1' + 2 - 1, +[], +{}, [] + {}, [] == false, null == 0, null >= 0, undefined == null);
+log.push('b' < 'a', 'B' < 'a', '10' < '9', 10 < '9', 'a' < 1, NaN != NaN, 0.1 + 0.2, 1 / 3, 5 % -3, -5 % 3, 2 ** 53 + 1, 1e21 + '', 1e-7 + '', 123456789012345680000 + '');
+let x = 8; x += ask(0); x -= 3; x *= 2; x /= 5; x %= 10; x **= 2; x <<= 1; x >>= 1; x >>>= 0; x &= 255; x |= 1; x ^= 2; log.push(x);
+const obj = { toString() { return 's' + ask(2); }, valueOf() { return ask(3); } }; log.push(obj + 1, `${obj}`, obj * 2, obj == 103, [obj] + '', obj < 104);
+const prim = { [Symbol.toPrimitive](hint) { return hint + ask(4); } }; log.push(prim + '', `${prim}`, +prim, prim == 'default104');
+log.push(2147483647 + 1, -2147483648 - 1, 2147483647 * 2, 4294967295 >>> 0, -1 >>> 0, 1 << 31, 1 << 32, 5 / 2 | 0, -5.7 | 0, 2 ** 32 | 0);
+log.join('\n');

@@ -1,0 +1,19 @@
+// Library: Array: every method, with host calls in callbacks, holes, species and array-likes.
+const log = [];
+const a = [5, 1, 4, ask(-97), 2]; const j = x => JSON.stringify(x);
+log.push(j(a.map((x, i) => x * i)), j(a.filter(x => x > ask(-98))), a.reduce((s, x) => s + x), a.reduceRight((s, x) => s + '-' + x, ''), j(a.toSorted()), j(a.toReversed()), j(a.with(1, ask(0))), j(a.toSpliced(1, 2, 'x', 'y')));
+log.push(a.find(x => x > 3), a.findIndex(x => x === 4), a.findLast(x => x < 4), a.findLastIndex(x => x > 90), a.some(x => x === ask(-99)), a.every(x => x > 0), a.includes(NaN), [NaN].includes(NaN), [NaN].indexOf(NaN), a.indexOf(4), a.lastIndexOf(2), a.at(-1), a.at(9));
+const m = [3, 1, 2]; log.push(m.push(9, ask(0)), m.pop(), m.unshift(0), m.shift(), j(m.splice(1, 1, 'a', 'b')), j(m), j(m.reverse()), j(m.fill(7, 1, 3)), j([1, 2, 3, 4, 5].copyWithin(0, 3)), m.length);
+log.push(j([1, [2, [3, [4]]]].flat()), j([1, [2, [3, [4]]]].flat(Infinity)), j([1, 2].flatMap(x => [x, [ask(x)]])), j([].concat(1, [2], [[3]])), j([1, 2, 3].slice(-2)), [1, [2, 3]].join(';'), [null, undefined, 1].join(), String([1, [2, [3]]]));
+log.push(j([10, 9, 1, 'b', undefined, 'a'].sort()), j([3, 1, 2].sort((x, y) => y - x + ask(0) - 100)), j([..."hello"].sort().reverse()), [5, 25, 100].sort().join(), [,3,,1].sort().length);
+const people = [{ n: 'a', v: 2 }, { n: 'b', v: 1 }, { n: 'c', v: 2 }, { n: 'd', v: 1 }]; log.push(people.sort((x, y) => x.v - y.v).map(p => p.n).join(''));
+log.push(j(Array.from({ length: 3 }, (_, i) => i + ask(0))), j(Array.from('a😀')), j(Array.of(7, ask(1))), Array(3).length, j(Array(2).fill(0)), j([...Array(2).keys()]), j([...['x', 'y'].entries()]), Array.isArray([]), Array.isArray({ length: 0 }));
+const holes = [1, , 3]; let visits = 0; holes.forEach(() => { visits++; ask(0); }); log.push(visits, 1 in holes, holes.map(x => x * 2).length, j(holes.filter(() => true)), holes.indexOf(undefined), holes.includes(undefined), Object.keys(holes).join(), holes.findIndex(x => x === undefined));
+holes.length = 1; holes[5] = ask(2); log.push(holes.length, j(holes)); const grow = [1, 2, 3]; grow.forEach((x, i) => { if (i < 2) grow.push(x + ask(0)); }); log.push(j(grow));
+const like = { length: 3, 0: 'a', 1: 'b', 2: ask(3) }; log.push(Array.prototype.map.call(like, x => x + '!').join(), Array.prototype.slice.call(like, 1).join(), [].push.call(like, 'd'), like.length, [].join.call('abc', '-'), [].reverse.call({ length: 2, 0: 1, 1: 2 })[0]);
+const attempt = f => { try { return f(); } catch (e) { return e.name; } }; log.push(attempt(() => [].reduce((x, y) => x)), attempt(() => Array(-1)), attempt(() => [].length = 1.5), attempt(() => [1].map(1)), attempt(() => [].with(0, 1)), attempt(() => Array.from(null)), attempt(() => Object.freeze([1]).push(2)), attempt(() => [3, 1].sort(1)));
+class Sub extends Array {} const sub = Sub.from([1, 2, 3]); log.push(sub.map(x => x + ask(0)) instanceof Sub, sub.slice(1).constructor.name, sub.toSorted() instanceof Sub, Sub.of(1) instanceof Sub, sub.concat([4]).length);
+const big = Array.from({ length: 300 }, (_, i) => (i * 7919) % 301); log.push(big.sort((x, y) => x - y)[150], big.slice().reverse()[0], big.indexOf(300), big.reduce((x, y) => x + y, ask(0)), Math.max(...big), big.join('').length);
+log.push(j([[1, 'a'], [2, 'b']].map(([k, v]) => ({ [v]: k + ask(0) }))), j(Object.groupBy ? 1 : 1), [3, 2, 1].keys().next().value, typeof [][Symbol.iterator], j([1, 2, 3].entries().next()), [0, -0].map(x => Object.is(x, -0)).join(), [1, 2, 3].toString(), [1.5, 1e21].toLocaleString());
+const it = [1, 2][Symbol.iterator](); it.next(); it.next(); log.push(j(it.next()), j(it.next()), Object.prototype.toString.call(it)); let deletes = [1, 2, 3, 4]; deletes = deletes.filter((x, i, all) => { if (i === 0) all.pop(); return x; }); log.push(j(deletes));
+log.join('\n');

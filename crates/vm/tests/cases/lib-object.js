@@ -1,0 +1,21 @@
+// Library: Object and Reflect: descriptors, freezing, prototypes, assign, entries, keys and their order.
+const log = [];
+const o = { b: 1, a: ask(1), 2: 'two', 1: 'one' }; log.push(Object.keys(o).join(), Object.values(o).join(), JSON.stringify(Object.entries(o)), Object.getOwnPropertyNames('ab').join());
+const target = Object.assign({}, { x: 1 }, null, { get y() { return ask(2); } }, 'hi'); log.push(JSON.stringify(target), JSON.stringify(Object.fromEntries(new Map([['k', ask(3)], ['l', 2]]))));
+const d = {}; Object.defineProperty(d, 'ro', { value: 1 }); Object.defineProperty(d, 'acc', { get() { return ask(4); }, set(v) { this._v = v; }, enumerable: true, configurable: true });
+const attempt = f => { try { return f(); } catch (e) { return e.name; } };
+log.push(d.ro, attempt(() => { d.ro = 2; }), attempt(() => { delete d.ro; }), d.acc, (d.acc = 5, d._v), JSON.stringify(Object.getOwnPropertyDescriptor(d, 'ro')), Object.getOwnPropertyDescriptor(d, 'acc').enumerable, d.propertyIsEnumerable('ro'));
+log.push(attempt(() => Object.defineProperty(d, 'ro', { value: 2 })), attempt(() => Object.defineProperty(1, 'x', {})), attempt(() => Object.defineProperty({}, 'x', { get: 1 })), attempt(() => Object.defineProperty({}, 'x', { get() {}, value: 1 })));
+Object.defineProperties(d, { p: { value: 1, writable: true }, q: { value: ask(5), enumerable: true } }); log.push(d.p + d.q, Object.keys(d).join());
+const frozen = Object.freeze({ a: 1, nested: { b: 2 } }); frozen.nested.b = ask(6); log.push(attempt(() => { frozen.a = 2; }), attempt(() => { frozen.c = 1; }), frozen.nested.b, Object.isFrozen(frozen), Object.isSealed(frozen), Object.isExtensible(frozen));
+const sealed = Object.seal({ a: 1 }); sealed.a = 2; log.push(sealed.a, attempt(() => { delete sealed.a; }), Object.isSealed(sealed), Object.isFrozen(sealed)); const fixed = Object.preventExtensions({ a: 1 }); log.push(attempt(() => { fixed.b = 1; }), delete fixed.a, Object.isFrozen(fixed));
+const proto = { hi() { return 'hi ' + this.n; } }; const child = Object.create(proto, { n: { value: ask(7), enumerable: true } }); log.push(child.hi(), Object.getPrototypeOf(child) === proto, proto.isPrototypeOf(child), Object.hasOwn(child, 'n'), child.hasOwnProperty('hi'), 'hi' in child);
+Object.setPrototypeOf(child, { hi() { return 'other'; } }); log.push(child.hi(), attempt(() => Object.setPrototypeOf(Object.preventExtensions({}), {})), attempt(() => { const a = {}, b = Object.create(a); Object.setPrototypeOf(a, b); }), Object.setPrototypeOf(1, null));
+log.push(Object.is(NaN, NaN), Object.is(0, -0), Object(1) instanceof Number, typeof Object('s'), Object.prototype.toString.call(null), Object.prototype.toString.call([]), String(Object.prototype.toString.call(function () {})), ({}).toString(), ({}).toLocaleString());
+log.push(Reflect.get({ get x() { return this.y; } }, 'x', { y: ask(8) }), Reflect.set({}, 'a', 1), Reflect.set(frozen, 'a', 1), Reflect.has({ z: 1 }, 'z'), Reflect.deleteProperty(sealed, 'a'), Reflect.ownKeys({ b: 1, [Symbol.iterator]: 2, 1: 3 }).length, Reflect.apply(Math.max, null, [1, ask(9)]));
+class A { constructor(v) { this.v = v; this.t = new.target.name; } } class B {} const made = Reflect.construct(A, [ask(10)], B); log.push(made.v, made.t, made instanceof B, Reflect.getPrototypeOf(made) === B.prototype, Reflect.defineProperty(frozen, 'z', { value: 1 }), Reflect.isExtensible(fixed), Reflect.preventExtensions({}));
+const copies = { ...Object.getOwnPropertyDescriptors({ get g() { return 1; }, v: 2 }) }; log.push(typeof copies.g.get, copies.v.value, Object.getOwnPropertySymbols({ [Symbol('q')]: 1 }).length);
+const many = {}; for (let i = 0; i < 40; i++) many['k' + i] = i; for (let i = 0; i < 40; i += 2) delete many['k' + i]; many.k0 = ask(11); log.push(Object.keys(many).length, Object.keys(many).slice(-2).join(), many.k39);
+const get = Object.getOwnPropertyDescriptor({ get named() { return 1; } }, 'named').get; log.push(get.name, attempt(() => Object.keys(null)), Object.keys('ab').join(), Object.entries([7, 8]).join('|'), Object.isFrozen(1), Object.freeze(5));
+const valueOf = { valueOf() { return ask(12); } }; log.push(valueOf + 1, Object.prototype.valueOf.call(valueOf) === valueOf, ({ a: 1 }).constructor === Object, new Object(valueOf) === valueOf);
+log.join('\n');
