@@ -360,15 +360,11 @@ impl State {
             }
             return Ok(());
         }
-        if flags.has(FrameFlags::STEP) {
+        if flags.has(FrameFlags::STEP) && value.is_hole() {
             if let Op::IterNext(d, a, t) = code.op(caller.func, caller.pc.wrapping_sub(1)) {
-                if value.is_hole() {
-                    caller.pc = t;
-                    put(a, Value::UNDEFINED);
-                    put(d, Value::UNDEFINED);
-                } else {
-                    put(d, value);
-                }
+                caller.pc = t;
+                put(a, Value::UNDEFINED);
+                put(d, Value::UNDEFINED);
             }
             return Ok(());
         }
