@@ -44,7 +44,11 @@
       %SetMeta(f, length, "bound " + (typeof name === "string" ? name : ""));
       return f;
     },
-    call(receiver) {},
+    call(receiver) {
+      const list = %Arguments(), rest = %NewArray();
+      for (let i = 1; i < list.length; i++) %Append(rest, list[i]);
+      return %Apply(this, receiver, rest);
+    },
     toString() {
       const text = %SourceOf(this);
       if (text === undefined) %ThrowTypeError("Function.prototype.toString requires that 'this' be a Function");

@@ -116,6 +116,7 @@
     if (trap === undefined) return key in target;
     const result = !!%Call(trap, %Slot(proxy, 1), target, key);
     if (result) return true;
+    if (%Promised(target, key) === 0) return false;
     const current = %GetOwn(target, key);
     if (current === undefined) return false;
     if (!current.configurable) broken("has", "trap returned falsish for a property which exists in the proxy target as non-configurable");
@@ -126,6 +127,7 @@
     const trap = trapOf(proxy, "get"), target = %Slot(proxy, 0);
     if (trap === undefined) return %GetFrom(target, key, receiver);
     const value = %Call(trap, %Slot(proxy, 1), target, key, receiver);
+    if (%Promised(target, key) !== 2) return value;
     const current = %GetOwn(target, key);
     if (current === undefined || current.configurable) return value;
     if (isAccessor(current)) {
@@ -137,6 +139,7 @@
     const trap = trapOf(proxy, "set"), target = %Slot(proxy, 0);
     if (trap === undefined) return %SetOn(target, key, value, receiver);
     if (!%Call(trap, %Slot(proxy, 1), target, key, value, receiver)) return false;
+    if (%Promised(target, key) !== 2) return true;
     const current = %GetOwn(target, key);
     if (current === undefined || current.configurable) return true;
     if (isAccessor(current)) {
@@ -148,6 +151,7 @@
     const trap = trapOf(proxy, "deleteProperty"), target = %Slot(proxy, 0);
     if (trap === undefined) return %DeleteOwn(target, key);
     if (!%Call(trap, %Slot(proxy, 1), target, key)) return false;
+    if (%Promised(target, key) === 0) return true;
     const current = %GetOwn(target, key);
     if (current === undefined) return true;
     if (!current.configurable) broken("deleteProperty", "trap returned truish for a property which is non-configurable in the proxy target");
@@ -294,7 +298,10 @@
     if (!done) %ThrowTypeError("Cannot add property " + nameOf(key) + ", object is not extensible");
   }
 
-  const Proxy = %Constructor(function Proxy(target, handler) {});
+  const Proxy = %Constructor(function Proxy(target, handler) {
+    if (new.target === undefined) %ThrowTypeError("Constructor Proxy requires 'new'");
+    return %NewProxy(target, handler);
+  });
   %Install(Proxy, {
     revocable(target, handler) {
       const proxy = %NewProxy(target, handler);

@@ -3,12 +3,13 @@
 use super::{Args, Row};
 use crate::exec::Window;
 use crate::exec::state::{Res, State};
-use crate::heap::{Class, Flags};
+use crate::heap::{Attrs, Class, Flags, Own};
 use crate::value::Value;
 
 pub(super) const ROWS: &[Row] = &[
     ("new Proxy", construct),
     ("NewProxy", new_proxy),
+    ("Promised", promised),
     ("HasBigElements", has_big_elements),
     ("SetElement", set_element),
 ];
@@ -35,6 +36,18 @@ fn new_proxy(st: &mut State, w: &mut Window, args: Args) -> Res {
     }
     let shape = st.heap.root_shape(None)?;
     Ok(Value::object(st.heap.new_object_with_slots(shape, Class::Proxy, flags, &[target, handler])?))
+}
+
+/// `%Promised(target, key)`: what a proxy's target holds its handler to, without a descriptor being made. 0: nothing, the
+/// property is absent; 1: it is there but configurable; 2: the descriptor must be looked at.
+fn promised(st: &mut State, w: &mut Window, args: Args) -> Res {
+    let Some(target) = args.get(w, 0).as_object() else { return Ok(Value::int(2)) };
+    let key = st.property_key(args.get(w, 1))?;
+    Ok(Value::int(match st.own(target, key)? {
+        Own::Absent => 0,
+        Own::Data { attrs, .. } | Own::Accessor { attrs, .. } if attrs.has(Attrs::CONFIGURABLE) => 1,
+        Own::Data { .. } | Own::Accessor { .. } | Own::Exotic => 2,
+    }))
 }
 
 /// `%HasBigElements(view)`.

@@ -80,7 +80,7 @@ pub(crate) fn instance_of(st: &mut State, w: &mut Window, d: u8, v: Value, class
         return Err(st.type_error("Right-hand side of 'instanceof' is not an object"));
     };
     // Only an ordinary function without a handler of its own is simple enough.
-    let handler = st.heap.get(obj, Key::symbol(symbols::HAS_INSTANCE));
+    let handler = st.look_up(obj, Key::symbol(symbols::HAS_INSTANCE))?;
     let prototype = st.heap.get_own(obj, Key::atom(atoms::PROTOTYPE));
     if handler == Found::Data(st.realm.has_instance)
         && st.heap.is_callable(class)

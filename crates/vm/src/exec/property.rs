@@ -6,7 +6,9 @@ use super::frame::FrameFlags;
 use super::helper::Helper;
 use super::state::{Exit, Res, Site, State};
 use crate::code::ErrorKind;
-use crate::heap::{Attrs, Class, Defined, Deleted, Descriptor, Found, Key, NO_SLOT, ObjId, Own, ShapeId, atoms};
+use crate::heap::{
+    Attrs, Class, Defined, Deleted, Descriptor, Found, Key, NO_SLOT, ObjId, Own, ShapeId, atoms,
+};
 use crate::value::{Unpacked, Value};
 
 /// `a.key` where the site's own cache has missed.

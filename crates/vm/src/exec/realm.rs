@@ -374,6 +374,8 @@ impl State {
         let shape = self.heap.root_shape(Some(prototype))?;
         let object =
             self.heap.new_object_with_slots(shape, Class::Error, Flags::NONE, &[Value::UNDEFINED])?;
+        // The place comes first, the text when the message is there.
+        self.heap.add_property(object, Key::atom(atoms::STACK), Attrs::HIDDEN, Value::UNDEFINED)?;
         if let Some(message) = message {
             self.heap.add_property(object, Key::atom(atoms::MESSAGE), Attrs::HIDDEN, message)?;
         }
