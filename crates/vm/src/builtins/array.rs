@@ -36,8 +36,6 @@ pub(super) const ROWS: &[Row] = &[
     ("SetLength", set_length),
     ("Put", put),
     ("CopyArray", copy_array),
-    ("CopyRange", copy_range),
-    ("ReverseRange", reverse_range),
     ("IsSimple", |st, w, a| Ok(Value::bool(a.get(w, 0).as_array().is_some_and(|o| is_simple(st, o))))),
     ("Unscopables", unscopables),
     ("ArrayIntrinsics", array_intrinsics),
@@ -468,32 +466,6 @@ fn copy_array(st: &mut State, w: &mut Window, args: Args) -> Res {
     let Some((array, values)) = packed(st, args.get(w, 0)) else { return slow() };
     let n = values.len();
     copy(st, array, 0, n)
-}
-
-/// `%CopyRange(from, start, to, at, count)` between lists of the prelude's own, or inside one.
-fn copy_range(st: &mut State, w: &mut Window, args: Args) -> Res {
-    let (Some(from), Some(to)) = (args.get(w, 0).as_array(), args.get(w, 2).as_array()) else {
-        return slow();
-    };
-    let number = |n| args.get(w, n).as_int().and_then(|i| u32::try_from(i).ok()).ok_or(Exit::Slow);
-    let (start, at, count) = (number(1)?, number(3)?, number(4)?);
-    st.burn(u64::from(count) / 16)?;
-    st.heap.copy_elements(from, start, to, at, count);
-    Ok(Value::UNDEFINED)
-}
-
-/// `%ReverseRange(list, start, end)` of a list of the prelude's own.
-fn reverse_range(st: &mut State, w: &mut Window, args: Args) -> Res {
-    let (Some(list), Some(start), Some(end)) =
-        (args.get(w, 0).as_array(), args.get(w, 1).as_int(), args.get(w, 2).as_int())
-    else {
-        return slow();
-    };
-    st.burn(end.saturating_sub(start) as u64 / 16)?;
-    if let Some(range) = st.heap.dense_mut(list).and_then(|v| v.get_mut(start as usize..end as usize)) {
-        range.reverse();
-    }
-    Ok(Value::UNDEFINED)
 }
 
 fn unscopables(st: &mut State, w: &mut Window, args: Args) -> Res {

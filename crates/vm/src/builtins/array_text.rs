@@ -3,9 +3,9 @@
 use super::array::packed;
 use super::{Args, Row, slow};
 use crate::code::ErrorKind;
-use crate::exec::Window;
 use crate::exec::state::{Exit, Res, State};
-use crate::heap::{Heap, MAX_LENGTH, ObjId, Str, StrId, atoms};
+use crate::exec::{Calling, FrameFlags, Helper, Window};
+use crate::heap::{Heap, MAX_LENGTH, ObjId, SortStep, Str, StrId, atoms};
 use crate::value::{Unpacked, Value};
 use std::cmp::Ordering;
 
@@ -17,6 +17,8 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("Array.prototype.sort", sort),
     ("SortByText", sort_by_text),
+    ("NewSort", new_sort),
+    ("SortRun", sort_run),
 ];
 
 /// The elements' texts with a separator in between: primitives only, an object's text is for JavaScript to ask for.
@@ -170,6 +172,77 @@ fn sort_by_text(st: &mut State, w: &mut Window, args: Args) -> Res {
     let n = values.len();
     sort_with(st, array, n, |st| st.heap.packed(texts).unwrap_or_default().to_vec())?;
     Ok(list)
+}
+
+/// `%NewSort(list)`: a sort of a list of the prelude's own by a comparator.
+fn new_sort(st: &mut State, w: &mut Window, args: Args) -> Res {
+    let Some((list, values)) = packed(st, args.get(w, 0)) else { return slow() };
+    let n = values.len();
+    st.burn(n as u64 / 16 + 4)?;
+    let temp = st.heap.new_array_from(st.realm.array_shape, list, 0, n)?;
+    let shape = st.heap.root_shape(None)?;
+    Ok(Value::object(st.heap.new_sort(shape, list, temp)?))
+}
+
+/// `%SortRun(sort, compare)`: asks the comparator until the list is sorted.
+///
+/// Each question is a call whose answer lands in the destination register; then the same instruction is executed once
+/// more and takes it from there. So nothing but the comparator itself costs instructions.
+fn sort_run(st: &mut State, w: &mut Window, args: Args) -> Res {
+    let (sort, compare) = (args.get(w, 0), args.get(w, 1));
+    let dst = args.calling.dst;
+    let Some(record) = sort.as_object().and_then(|o| st.heap.slots_of(o)) else { return slow() };
+    let mut order = w[dst as usize];
+    loop {
+        if !st.heap.sort_asks_again(record) {
+            let less = match order.unpack() {
+                Unpacked::Int(i) => i < 0,
+                Unpacked::Double(x) => x < 0.0,
+                _ if st.heap.sort_begins(record) => false,
+                // ToNumber may run guest code; its result is the answer then.
+                Unpacked::Object(_) => {
+                    st.pc = st.pc.saturating_sub(1);
+                    return Err(st.enter_helper(
+                        w,
+                        Helper::Unary,
+                        &[order, Value::int(1)],
+                        dst,
+                        FrameFlags::NONE,
+                    ));
+                }
+                _ => st.primitive_to_number(order)? < 0.0,
+            };
+            match st.heap.sort_step(record, less) {
+                Some((SortStep::Compare, work)) => st.burn(work)?,
+                Some((SortStep::Done, _)) => return Ok(Value::UNDEFINED),
+                None => return slow(),
+            }
+        }
+        let (first, second) = st.heap.sort_question(record);
+        let a = st.above;
+        let Some(call) = w.get_mut(a as usize..a as usize + 4) else { return slow() };
+        call.copy_from_slice(&[compare, Value::UNDEFINED, first, second]);
+        st.pc = st.pc.saturating_sub(1);
+        let calling = Calling { dst, flags: FrameFlags::NONE, new_target: Value::UNDEFINED };
+        let result = st.call(w, a, 2, calling);
+        if !matches!(result, Err(Exit::Enter | Exit::Suspend)) {
+            st.pc = st.pc.wrapping_add(1);
+        }
+        match result {
+            // A native answered at once.
+            Ok(answer) => {
+                st.burn(1)?;
+                w[dst as usize] = answer;
+                order = answer;
+            }
+            Err(exit) => {
+                if let Exit::Alloc(_) = exit {
+                    st.heap.ask_sort_again(record);
+                }
+                return Err(exit);
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -116,10 +116,6 @@ impl Values {
         self.all.get(self.head + start..self.head + end).unwrap_or_default()
     }
 
-    fn range_mut(&mut self, start: usize, end: usize) -> Option<&mut [Value]> {
-        self.all.get_mut(self.head + start..self.head + end)
-    }
-
     /// Takes `n` elements off the front.
     fn advance(&mut self, n: usize) {
         self.head += n;
@@ -215,26 +211,6 @@ impl Heap {
         let elements = &mut self.elements[to];
         elements.length = values.len() as u32;
         elements.values = values;
-    }
-
-    /// Copies elements between two dense arrays, or inside one. Nothing happens if they are not all there.
-    pub fn copy_elements(&mut self, from: ObjId, start: u32, to: ObjId, at: u32, count: u32) {
-        let (Some(from), Some(to)) = (self.full_elements(from), self.full_elements(to)) else { return };
-        let (start, at, count) = (start as usize, at as usize, count as usize);
-        if from == to {
-            let values = &mut self.elements[to].values;
-            if start + count <= values.len() && at + count <= values.len() {
-                values.copy_within(start..start + count, at);
-            }
-            return;
-        }
-        let source = std::mem::take(&mut self.elements[from].values);
-        if start + count <= source.len()
-            && let Some(places) = self.elements[to].values.range_mut(at, at + count)
-        {
-            places.copy_from_slice(source.range(start, start + count));
-        }
-        self.elements[from].values = source;
     }
 
     /// A new array with a part of the elements of a dense one.

@@ -258,3 +258,35 @@ fn the_text_of_an_array() {
         ("[,].join() + '|' + [, ,].join() + '|' + new Array(4).join('x')", "|,|xxx"),
     ]);
 }
+
+/// 810 sorts of many lengths, shapes and comparators, sensible ones and others: one number for all questions and results.
+#[test]
+fn a_comparator_is_asked_what_node_asks_it_in_the_same_order() {
+    check(&[(
+        r"const results = [];
+        let seed = 7;
+        const random = (n) => (seed = (seed * 16807) % 2147483647) % n;
+        const shapes = [(i, n) => random(n), (i) => random(4), (i) => i, (i, n) => n - i, (i) => i % 50 + random(3),
+          (i, n) => i < n / 2 ? i * 2 : (i - n / 2) * 2 + (random(20) ? 1 : 50)];
+        const orders = [(x, y) => x.k - y.k, (x, y) => y.k - x.k, (x, y) => x.k > y.k, () => 1, () => -1, () => undefined,
+          (x, y) => '' + (x.k - y.k), (x, y) => ({ valueOf() { return x.k - y.k; } }), (x, y) => (x.i * 7 + y.i * 13) % 5 - 2];
+        for (const n of [0, 1, 2, 3, 10, 31, 32, 33, 63, 64, 65, 100, 200, 500, 1500]) for (const shape of shapes) {
+          const list = [];
+          for (let i = 0; i < n; i++) list.push({ i, k: shape(i, n) });
+          for (const order of orders) {
+            let hash = 0, calls = 0, end = 0;
+            const sorted = list.toSorted((x, y) => {
+              hash = (hash * 31 + x.i * 7 + y.i) % 1000000007;
+              calls++;
+              return order(x, y);
+            });
+            for (const v of sorted) end = (end * 31 + v.i) % 1000000007;
+            results.push(hash ^ end ^ calls);
+          }
+        }
+        let all = 0;
+        for (const r of results) all = (all * 31 + r) % 1000000007;
+        results.length + ' ' + all",
+        "810 151489020",
+    )]);
+}
