@@ -8,8 +8,10 @@ mod disassemble;
 mod op;
 mod operands;
 mod program;
+mod source;
 
 pub use disassemble::disassemble;
 pub(crate) use operands::{LAYOUT, Operands};
 pub use op::{Declare, ErrorKind, K, Member, Op, R, S, T};
 pub use program::{Base, Capture, Constant, Function, FunctionKind, Handler, Program, Template, WINDOW};
+pub use source::SourceText;

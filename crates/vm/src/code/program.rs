@@ -41,7 +41,7 @@ pub struct Program {
     /// Tagged template objects.
     pub templates: Vec<Template>,
     /// The text it was compiled from, for positions and `toString`.
-    pub source: std::sync::Arc<str>,
+    pub source: super::SourceText,
 }
 
 /// A constant as the compiler knows it; the machine makes heap values of them when the program is loaded.

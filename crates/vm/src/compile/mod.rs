@@ -173,7 +173,7 @@ impl<'t> Compiler<'t> {
             constants: self.constants,
             sites: self.sites,
             templates: self.templates,
-            source: std::sync::Arc::from(""),
+            source: "".into(),
         }
     }
 

@@ -91,12 +91,7 @@ impl Code {
     /// The line and column (in UTF-16 units) of a source offset, both from 1.
     pub(crate) fn line_column(&self, function: u32, offset: u32) -> (u32, u32) {
         let (program, _) = self.functions[function as usize];
-        let source = &self.programs[program as usize].source;
-        let before = source.get(..offset as usize).unwrap_or(source);
-        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        let line = before.bytes().filter(|&b| b == b'\n').count() as u32 + 1;
-        let column = before[line_start..].encode_utf16().count() as u32 + 1;
-        (line, column)
+        self.programs[program as usize].source.position(offset)
     }
 
     pub(crate) fn op(&self, function: u32, pc: u32) -> Op {

@@ -492,7 +492,7 @@ impl Program {
 fn compile_on(base: Base, source: &str, options: &Options, kind: Source) -> Result<Program, LoadError> {
     let tree = parse(source, options).map_err(LoadError::Parse)?;
     let mut program = compile(&tree, base, kind)?;
-    program.source = Arc::from(source);
+    program.source = source.into();
     Ok(program)
 }
 
