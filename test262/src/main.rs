@@ -70,6 +70,9 @@ struct Args {
     /// Print the commonest reasons of failures, so many of them.
     #[arg(long, value_name = "MOST", num_args = 0..=1, default_missing_value = "40")]
     group: Option<usize>,
+    /// Print the tests that took longest, so many of them.
+    #[arg(long, value_name = "MOST", num_args = 0..=1, default_missing_value = "20")]
+    slowest: Option<usize>,
     /// Stop each test at a host call before its first statement and go on from a snapshot in another process.
     #[arg(long)]
     hop: bool,
@@ -95,9 +98,9 @@ fn main() -> Result<ExitCode> {
     );
 
     let outcome = Mutex::new(Outcome::default());
-    let told = |test: &str, verdict| {
+    let told = |test: &str, verdict, took| {
         let Ok(mut outcome) = outcome.lock() else { return };
-        let Some(reason) = outcome.note(test, verdict) else { return };
+        let Some(reason) = outcome.note(test, verdict, took) else { return };
         if args.verbose || reason.starts_with("CRASH") {
             print(&format!("{test}: {reason}"));
         }
@@ -114,7 +117,7 @@ fn main() -> Result<ExitCode> {
     } else {
         Crew::One(worker(Role::Whole))
     };
-    pool::run(&selection.tests, args.jobs.max(1), &crew, &told)?;
+    let hops = pool::run(&selection.tests, args.jobs.max(1), &crew, &told)?;
     let outcome = outcome.into_inner().unwrap_or_default();
 
     if args.summary {
@@ -123,7 +126,15 @@ fn main() -> Result<ExitCode> {
     if let Some(most) = args.group {
         print(&outcome.by_reason(most));
     }
+    if let Some(most) = args.slowest {
+        print(&outcome.slowest(most));
+    }
     print(&outcome.totals(&selection.left_out));
+    if args.hop {
+        print(&format!(
+            "{hops} went on from a snapshot in another process; the others ended before their first statement"
+        ));
+    }
     compare(&args, &outcome)
 }
 

@@ -30,6 +30,8 @@ impl Meta {
     pub(crate) fn read(source: &str) -> Option<Self> {
         let (_, rest) = source.split_once("/*---")?;
         let (text, _) = rest.split_once("---*/")?;
+        // Some tests are about line ends and use others than everybody else.
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let mut meta = Self::default();
         let (mut phase, mut error) = (None, None);
         let mut section = "";
@@ -101,6 +103,15 @@ mod tests {
         assert_eq!(meta.features, owned(&["BigInt", "Symbol"]));
         assert_eq!(meta.negative, Some(Negative { phase: Phase::Parse, error: "SyntaxError".to_owned() }));
         assert!(meta.has_flag("async") && !meta.has_flag("module"));
+    }
+
+    #[test]
+    fn any_kind_of_line_end_will_do() {
+        for end in ["\n", "\r", "\r\n"] {
+            let source = ["/*---", "flags: [async]", "includes:", "  - a.js", "---*/"].join(end);
+            let meta = Meta::read(&source).expect("front matter");
+            assert_eq!((meta.flags, meta.includes), (owned(&["async"]), owned(&["a.js"])));
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a run tells people: totals, shares by folder, and the commonest reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::pool::Verdict;
 use crate::scope::LeftOut;
@@ -12,12 +13,14 @@ pub(crate) struct Outcome {
     pub(crate) failed: BTreeSet<String>,
     /// Failures by reason; the reason with its particulars left out.
     reasons: BTreeMap<String, Vec<String>>,
+    times: Vec<(Duration, String)>,
     pub(crate) crashes: usize,
 }
 
 impl Outcome {
     /// Keeps a verdict; answers what is to be said about a test that did not pass.
-    pub(crate) fn note(&mut self, test: &str, verdict: Verdict) -> Option<String> {
+    pub(crate) fn note(&mut self, test: &str, verdict: Verdict, took: Duration) -> Option<String> {
+        self.times.push((took, test.to_owned()));
         let reason = match verdict {
             Verdict::Pass => {
                 self.passed.insert(test.to_owned());
@@ -74,6 +77,14 @@ impl Outcome {
         }
         lines.join("\n")
     }
+
+    /// The tests that took longest.
+    pub(crate) fn slowest(&self, most: usize) -> String {
+        let mut times: Vec<_> = self.times.iter().collect();
+        times.sort_by(|a, b| b.cmp(a));
+        let line = |(took, test): &&(Duration, String)| format!("{:8.3} s  {test}", took.as_secs_f64());
+        times.iter().take(most).map(line).collect::<Vec<_>>().join("\n")
+    }
 }
 
 fn share(part: usize, whole: usize) -> f64 {
@@ -116,16 +127,26 @@ mod tests {
     #[test]
     fn reasons_that_differ_in_particulars_are_one() {
         let mut outcome = Outcome::default();
+        let second = Duration::from_secs(1);
         let fail = |reason: &str| Verdict::Fail(reason.to_owned());
-        outcome.note("a/b/c/2.js", fail("threw Test262Error: Expected SameValue(«1», «x») after 10 steps"));
-        outcome.note("a/b/c/1.js", fail("threw Test262Error: Expected SameValue(«'2», «») after 7 steps"));
-        outcome.note("a/b/3.js", fail("refused"));
-        outcome.note("a/4.js", Verdict::Crash("gone".to_owned()));
-        outcome.note("a/b/5.js", Verdict::Pass);
+        outcome.note(
+            "a/b/c/2.js",
+            fail("threw Test262Error: Expected SameValue(«1», «x») after 10 steps"),
+            second,
+        );
+        outcome.note(
+            "a/b/c/1.js",
+            fail("threw Test262Error: Expected SameValue(«'2», «») after 7 steps"),
+            second,
+        );
+        outcome.note("a/b/3.js", fail("refused"), second);
+        outcome.note("a/4.js", Verdict::Crash("gone".to_owned()), second);
+        outcome.note("a/b/5.js", Verdict::Pass, 2 * second);
         let common =
             "     2  threw Test262Error: Expected SameValue(«…», «…») after # steps\n        a/b/c/1.js";
         assert_eq!(outcome.by_reason(1), format!("{common}\n     2  for 2 other reasons"));
         let folders = "  0.00 %       0 passed      1 failed  a\n 25.00 %       1 passed      3 failed  a/b";
         assert_eq!(outcome.by_folder(), folders);
+        assert_eq!(outcome.slowest(1), "   2.000 s  a/b/5.js");
     }
 }

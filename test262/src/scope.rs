@@ -96,10 +96,23 @@ const HOST: &[&str] = &[
     "(0, eval)(",
     "(0,eval)(",
     "Function(",
+    "new Function;",
+    "Function.call(",
+    ".constructor)()",
     "GeneratorFunction(",
     "AsyncFunction(",
     "AsyncGeneratorFunction(",
     "import(",
+];
+
+/// Tests that call the `Function` constructor or one of its sisters in a way that no word shows.
+const CONSTRUCTORS: &[&str] = &[
+    "built-ins/Function/prototype/toString/AsyncGenerator.js",
+    "language/comments/hashbang/function-constructor.js",
+    "language/expressions/class/subclass-builtins/subclass-Function.js",
+    "language/statements/class/subclass-builtins/subclass-Function.js",
+    "language/statements/class/subclass/builtin-objects/Function/",
+    "language/statements/class/subclass/builtin-objects/GeneratorFunction/",
 ];
 
 /// Whether a test counts; `path` is relative to `test/`.
@@ -115,7 +128,8 @@ pub(crate) fn judge(path: &str, meta: &Meta, source: &str) -> Result<(), LeftOut
         return Err(LeftOut::Feature);
     }
     let code = source.split_once("---*/").map_or(source, |(_, code)| code);
-    let needs_host = HOST.iter().any(|word| uses(code, word)) || code.lines().any(renames_eval);
+    let by_path = CONSTRUCTORS.iter().any(|start| path.starts_with(start));
+    let needs_host = by_path || HOST.iter().any(|word| uses(code, word)) || code.lines().any(renames_eval);
     if needs_host { Err(LeftOut::Host) } else { Ok(()) }
 }
 
@@ -151,13 +165,21 @@ mod tests {
         assert_eq!(judge("language/a.js", &meta(&[], &["Temporal"]), ""), Err(LeftOut::Feature));
         assert_eq!(judge("language/a.js", &meta(&[], &["Intl.Locale"]), ""), Err(LeftOut::Feature));
         assert_eq!(judge("language/a.js", &plain, "---*/ new Function('x')"), Err(LeftOut::Host));
-        for code in ["(0, eval)('1')", "eval?.('1')", "var s = eval;\ns('1')", "new AsyncFunction('')"] {
+        for code in [
+            "(0, eval)('1')",
+            "eval?.('1')",
+            "var s = eval;\ns('1')",
+            "new AsyncFunction('')",
+            "f = new Function;",
+        ] {
             assert_eq!(
                 judge("language/a.js", &plain, &format!("---*/ {code}")),
                 Err(LeftOut::Host),
                 "{code}"
             );
         }
+        let subclass = "language/statements/class/subclass/builtin-objects/Function/a.js";
+        assert_eq!(judge(subclass, &plain, ""), Err(LeftOut::Host));
         // What only names them counts.
         for code in ["f.call(eval)", "a[1] = eval;", "Function.prototype", "x.isFunction(1)"] {
             assert_eq!(judge("language/a.js", &plain, &format!("---*/ {code}")), Ok(()), "{code}");

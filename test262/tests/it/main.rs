@@ -47,7 +47,11 @@ fn our_own_sample_passes_from_a_snapshot_in_another_process() {
     let output = test262(&sample(), &none, &["--verbose", "--hop"]);
     let tests = std::fs::read_dir(sample().join("test")).expect("the sample").count();
     assert!(output.status.success(), "{}", text(&output));
-    assert_eq!(text(&output), format!("{tests} passed, 0 failed\n100.00 %, 0 crashes; left out: \n"));
+    // The tests of early errors have nothing to go on with.
+    let early = 4;
+    let totals =
+        format!("{tests} passed, 0 failed\n100.00 %, 0 crashes; left out: \n{} went on", tests - early);
+    assert!(text(&output).starts_with(&totals), "{}", text(&output));
 }
 
 #[test]
