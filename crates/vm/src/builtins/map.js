@@ -68,6 +68,7 @@
     values() { return iterator(1, "values", this); },
   }, "Map.prototype");
   plainSet = MapProto.set;
+  %Share("mapSet", plainSet);
   %Hidden(MapProto, ITERATOR, MapProto.entries);
   %Tag(MapProto, "Map");
   %Install(IteratorProto, {

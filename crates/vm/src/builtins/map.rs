@@ -1,9 +1,9 @@
 //! Map and Set: everything that runs no guest code. `map.js` and `set.js` have the loops that call back, and the errors.
 
 use super::{Args, Row, slow};
-use crate::exec::Window;
 use crate::exec::state::{Exit, Res, State};
-use crate::heap::{Class, Cursor, MapId, ObjId};
+use crate::exec::{Helper, Proto, Window, iterates_plainly};
+use crate::heap::{Class, Cursor, Found, Key, MapId, ObjId, atoms};
 use crate::value::Value;
 
 pub(super) const ROWS: &[Row] = &[
@@ -135,13 +135,42 @@ fn make(st: &mut State, w: &mut Window, a: Args, class: Class) -> Res {
     new_table(st, prototype, class).map(Value::object)
 }
 
-/// `new Map()` and `new Set()` with nothing to put in.
+/// `new Map(…)` and `new Set(…)` of nothing or of a plain array, while `set` and `add` are the engine's own.
 fn construct(st: &mut State, w: &mut Window, a: Args, class: Class) -> Res {
-    if a.calling.new_target != a.callee || !a.get(w, 0).is_nullish() {
+    let items = a.get(w, 0);
+    if a.calling.new_target != a.callee {
         return slow();
     }
-    let proto = if class == Class::Map { crate::exec::Proto::Map } else { crate::exec::Proto::Set };
-    new_table(st, Some(st.realm.proto(proto)), class).map(Value::object)
+    let (proto, name, own) = match class {
+        Class::Map => (Proto::Map, atoms::SET, Helper::MapSet),
+        _ => (Proto::Set, atoms::ADD, Helper::SetAdd),
+    };
+    let prototype = st.realm.proto(proto);
+    if items.is_nullish() {
+        return new_table(st, Some(prototype), class).map(Value::object);
+    }
+    let unchanged = st.heap.get(prototype, Key::atom(name)) == Found::Data(st.helper(own));
+    let Some(array) = items.as_array().filter(|_| unchanged && iterates_plainly(st, items)) else {
+        return slow();
+    };
+    let Some(count) = st.heap.packed(array).map(<[Value]>::len) else { return slow() };
+    st.burn(count as u64)?;
+    let made = new_table(st, Some(prototype), class)?;
+    let Some(id) = st.heap.map_of(made) else { return slow() };
+    for i in 0..count as u32 {
+        let Some(item) = st.heap.array_get(array, i) else { return slow() };
+        let (key, value) = if class == Class::Set {
+            (item, Value::UNDEFINED)
+        } else {
+            let entry =
+                item.as_array().and_then(|e| Some((st.heap.array_get(e, 0)?, st.heap.array_get(e, 1)?)));
+            // Anything but a pair is for the JavaScript version; what was made so far nobody has seen.
+            let Some(entry) = entry else { return slow() };
+            entry
+        };
+        set(st, id, key, value)?;
+    }
+    Ok(Value::object(made))
 }
 
 /// The fields of a Map or Set iterator.
@@ -155,6 +184,19 @@ fn standing(st: &State, fields: &[Value]) -> Option<(MapId, Cursor)> {
     // Positions count insertions, so they stay below 2^53 for as long as any budget lasts.
     let position = fields.get(POSITION)?.as_number()?;
     Some((id, Cursor(position as u64)))
+}
+
+/// The entry after that, stepping over deleted ones at their price.
+fn following(
+    st: &mut State,
+    standing: Option<(MapId, Cursor)>,
+) -> Result<Option<(Value, Value, Cursor)>, Exit> {
+    let Some((id, cursor)) = standing else { return Ok(None) };
+    let gap = st.heap.map_gap(id, cursor);
+    if gap > 0 {
+        st.burn(1 + gap as u64 / 16)?;
+    }
+    Ok(st.heap.map_next(id, cursor))
 }
 
 /// `next` of a Map or Set iterator.
@@ -174,7 +216,8 @@ pub(crate) fn step(st: &mut State, iterator: ObjId, class: Class) -> Result<Opti
     let Some(record) = st.heap.slots_of(iterator) else { return Ok(None) };
     let fields = st.heap.slots(record);
     let kind = fields.get(KIND).and_then(|v| v.as_int()).unwrap_or(0);
-    let entry = standing(st, fields).and_then(|(id, cursor)| st.heap.map_next(id, cursor));
+    let standing = standing(st, fields);
+    let entry = following(st, standing)?;
     let Some((key, value, cursor)) = entry else {
         if let Some(place) = st.heap.slots_mut(record).get_mut(TABLE) {
             *place = Value::UNDEFINED;
@@ -198,7 +241,8 @@ pub(crate) fn step(st: &mut State, iterator: ObjId, class: Class) -> Result<Opti
 /// `%TableWalk(iterator)`: one step of an iterator of the prelude's own; its fields get the entry.
 fn walk(st: &mut State, iterator: Value) -> Res {
     let Some(record) = iterator.as_object().and_then(|o| st.heap.slots_of(o)) else { return slow() };
-    let entry = standing(st, st.heap.slots(record)).and_then(|(id, cursor)| st.heap.map_next(id, cursor));
+    let standing = standing(st, st.heap.slots(record));
+    let entry = following(st, standing)?;
     let fields = st.heap.slots_mut(record);
     match (entry, fields) {
         (Some((key, value, cursor)), [_, position, _, k, v]) => {

@@ -152,6 +152,7 @@
     },
   }, "Set.prototype");
   plainAdd = SetProto.add;
+  %Share("setAdd", plainAdd);
   %Hidden(SetProto, "keys", SetProto.values);
   %Hidden(SetProto, ITERATOR, SetProto.values);
   %Tag(SetProto, "Set");

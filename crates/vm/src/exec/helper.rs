@@ -54,7 +54,11 @@ numbered! {
         IterResult = "iteratorResult",
         /// `next` of generators, to see whether it is still the engine's
         GeneratorNext = "generatorNext",
-        /// the same of Map iterators
+        /// `Map.prototype.set`, likewise
+        MapSet = "mapSet",
+        /// `Set.prototype.add`, likewise
+        SetAdd = "setAdd",
+        /// `next` of Map iterators
         MapIteratorNext = "mapIteratorNext",
         /// the same of Set iterators
         SetIteratorNext = "setIteratorNext",

@@ -104,6 +104,12 @@ impl OrderedTable {
         self.index[at] = position as u32;
     }
 
+    /// The entries from a cursor on, without those at the front that are known to be deleted.
+    #[inline]
+    fn rest(&self, cursor: Cursor) -> &[Entry] {
+        self.entries.get(self.position(cursor).max(self.first)..).unwrap_or_default()
+    }
+
     /// The position of the first entry with at least this sequence number.
     fn position(&self, cursor: Cursor) -> usize {
         let Some(first) = self.entries.first() else { return 0 };
@@ -210,9 +216,13 @@ impl Heap {
     /// The next entry at or after a cursor, and the cursor to continue from.
     pub fn map_next(&self, id: MapId, cursor: Cursor) -> Option<(Value, Value, Cursor)> {
         let table = &self.maps[id];
-        let entry =
-            table.entries[table.position(cursor).max(table.first)..].iter().find(|e| !e.key.is_hole())?;
+        let entry = table.rest(cursor).iter().find(|e| !e.key.is_hole())?;
         Some((entry.key, entry.value, Cursor(entry.sequence + 1)))
+    }
+
+    /// How many deleted entries [`Heap::map_next`] steps over: the work that it takes.
+    pub fn map_gap(&self, id: MapId, cursor: Cursor) -> usize {
+        self.maps[id].rest(cursor).iter().take_while(|e| e.key.is_hole()).count()
     }
 
     /// A hash under which SameValueZero-equal values agree.
