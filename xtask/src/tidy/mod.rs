@@ -15,10 +15,12 @@ mod project;
 mod promises;
 mod purity;
 mod size;
+mod supported;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use project::Project;
 use serde_json::json;
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -50,6 +52,11 @@ const RULES: &[Rule] = &[
         name: "promises",
         promise: "every number names the bench or test that holds it",
         check: promises::check,
+    },
+    Rule {
+        name: "supported",
+        promise: "the README says what the engine's tests show",
+        check: supported::check,
     },
     Rule { name: "links", promise: "links between documents lead somewhere", check: links::check },
     Rule {
@@ -93,17 +100,26 @@ pub(crate) struct Args {
     /// One JSON object a finding, on standard output.
     #[arg(long)]
     json: bool,
+    /// Bring up to date what is written from other files, then check.
+    #[arg(long)]
+    write: bool,
 }
 
 impl Args {
     pub(crate) fn for_people() -> Args {
-        Args { json: false }
+        Args { json: false, write: false }
     }
 }
 
 pub(crate) fn run(root: &Path, args: &Args) -> Result<ExitCode> {
     let started = Instant::now();
-    let project = Project::read(root)?;
+    let mut project = Project::read(root)?;
+    if args.write
+        && let Some(readme) = supported::updated(&project)
+    {
+        fs::write(root.join("README.md"), readme).context("cannot write README.md")?;
+        project = Project::read(root)?;
+    }
     let mut violations = 0;
     for rule in RULES {
         for finding in (rule.check)(&project) {
