@@ -88,31 +88,24 @@
     return result + %StringExpand(%StringSubstring(template, done), s, matched, position, captures);
   }
 
-  // The replacements of a plain object's matches by a function.
-  function replacePlain(r, s, f, places) {
-    const stride = places.length === 0 ? 2 : %RegExpGroups(r) * 2;
-    let result = "", done = 0;
-    for (let i = 0; i < places.length; i += stride) {
-      const start = places[i], end = places[i + 1];
-      const matched = %StringSubstring(s, start, end);
+  // The replacements of a plain object's matches by a function: `found` has the arguments of each call, save the last.
+  function replacePlain(r, s, f, found) {
+    const stride = %RegExpGroups(r) + 1, list = %NewArray();
+    for (let i = 0; i < found.length; i += stride) {
       let by;
       if (stride === 2) {
-        by = %Call(f, undefined, matched, start, s);
+        by = %Call(f, undefined, found[i], found[i + 1], s);
+      } else if (stride === 3) {
+        by = %Call(f, undefined, found[i], found[i + 1], found[i + 2], s);
       } else {
         const args = %NewArray();
-        %Append(args, matched);
-        for (let n = 2; n < stride; n += 2) {
-          const from = places[i + n];
-          %Append(args, from < 0 ? undefined : %StringSubstring(s, from, places[i + n + 1]));
-        }
-        %Append(args, start);
+        for (let n = 0; n < stride; n++) %Append(args, found[i + n]);
         %Append(args, s);
         by = %Apply(f, undefined, args);
       }
-      result += %StringSubstring(s, done, start) + `${by}`;
-      done = end;
+      %Append(list, typeof by === "string" ? by : `${by}`);
     }
-    return done < s.length ? result + %StringSubstring(s, done) : result;
+    return %RegExpAssemble(s, found, stride, list);
   }
 
   %Install(prototype, {
@@ -168,8 +161,8 @@
       const functional = %IsCallable(replacement);
       if (!functional) replacement = `${replacement}`;
       if (functional && %RegExpPlain(r)) {
-        const places = %RegExpPlaces(r, s);
-        if (places !== null) return replacePlain(r, s, replacement, places);
+        const found = %RegExpArguments(r, s);
+        if (found !== null) return replacePlain(r, s, replacement, found);
       }
       const flags = `${r.flags}`;
       const all = has(flags, "g"), points = readsPoints(flags);

@@ -328,7 +328,7 @@ impl State {
                 return Ok(self.heap.new_latin1(print::decimal(x, &mut buffer).as_bytes())?);
             }
             Unpacked::BigInt(id) => {
-                self.burn(self.heap.bigint(id).bits() / 8)?;
+                self.burn(bigint::print_cost(self.heap.bigint(id)))?;
                 let digits = self.heap.bigint(id).to_string();
                 return Ok(self.heap.new_latin1(digits.as_bytes())?);
             }
@@ -358,6 +358,7 @@ impl State {
     fn compare_bigint(&mut self, x: crate::heap::BigId, other: Value) -> Result<Option<Ordering>, Exit> {
         if let Some(s) = other.as_string() {
             self.heap.flatten(s)?;
+            self.burn(bigint::read_cost(self.heap.string_length(s) as usize))?;
             let parsed = bigint::read(text(self.heap.str(s)));
             return Ok(parsed.map(|y| self.heap.bigint(x).cmp(&y)));
         }

@@ -54,7 +54,8 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("RegExpMatch", exec::match_at),
     ("RegExpPlain", |st, w, a| Ok(Value::bool(plain(st, a.get(w, 0)).is_some()))),
-    ("RegExpPlaces", protocol::places),
+    ("RegExpArguments", protocol::arguments),
+    ("RegExpAssemble", protocol::assemble),
     ("RegExpGroups", protocol::group_count),
     ("RegExpAdvance", protocol::advance_index),
 ];

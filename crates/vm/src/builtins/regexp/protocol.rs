@@ -3,7 +3,7 @@
 use super::cache::{FLAGS, NOWHERE, SOURCE};
 use super::{exec, plain, slow, species_intact, subject};
 use crate::builtins::Args;
-use crate::builtins::string::{enough, flat};
+use crate::builtins::string::{enough, flat, grown, listed};
 use crate::exec::state::{Exit, Res, State};
 use crate::exec::{Proto, Window};
 use crate::heap::{Class, ObjId, Str, StrId};
@@ -38,9 +38,8 @@ fn matches(st: &mut State, by: Value, s: Value) -> Res {
     }
     let mut list = Vec::new();
     each(st, regexp, s, 0, |st| {
-        let (start, end) = whole(st);
-        list.push((start, end));
-        Ok(())
+        list.push(whole(st));
+        listed(st, list.len())
     })?;
     if list.is_empty() {
         st.heap.set_slot(regexp, 0, Value::ZERO);
@@ -103,6 +102,13 @@ fn each(
         at = if start == end { advance(st, s, end as usize, flags) } else { end as usize };
     }
     Ok(())
+}
+
+/// As [`listed`], for a list that grows by several values at once.
+fn room_for(st: &mut State, len: usize, step: usize) -> Result<(), Exit> {
+    // The power of two that the last step reached or passed, if it did.
+    let passed = (len - step + 1..=len).find(|n| n.is_power_of_two());
+    passed.map_or(Ok(()), |n| listed(st, n))
 }
 
 /// AdvanceStringIndex.
@@ -193,9 +199,10 @@ pub(super) fn advance_index(st: &mut State, w: &mut Window, a: Args) -> Res {
     Ok(Value::number(advance(st, s, at as usize, Flags::UNICODE) as f64))
 }
 
-/// `%RegExpPlaces(regexp, string)`: for a plain object, the positions of all groups of every match that `replace`
-/// is about, in one array, -1 for none; `lastIndex` is then as `replace` leaves it. Null for a pattern with names.
-pub(super) fn places(st: &mut State, w: &mut Window, a: Args) -> Res {
+/// `%RegExpArguments(regexp, string)`: for a plain object, what a function gets for every match that `replace` is about:
+/// the match, the captures, the position; one match after the other. `lastIndex` is then as `replace` leaves it. Null
+/// for a pattern with names.
+pub(super) fn arguments(st: &mut State, w: &mut Window, a: Args) -> Res {
     let (regexp, s) = operands(st, a.get(w, 0), a.get(w, 1))?;
     let pattern = st.ready_regexp(regexp)?;
     if st.regexp_program(pattern).is_none_or(|p| p.names().next().is_some()) {
@@ -203,15 +210,51 @@ pub(super) fn places(st: &mut State, w: &mut Window, a: Args) -> Res {
     }
     let mut list = Vec::new();
     let last = replaced(st, regexp, s, |st| {
-        let places = st.regexps.places.len();
-        st.burn(places as u64)?;
-        let number = |&place: &u32| if place == NOWHERE { Value::int(-1) } else { Value::uint(place) };
-        list.extend(st.regexps.places.iter().map(number));
-        Ok(())
+        let groups = st.regexps.places.len() / 2;
+        st.burn(groups as u64)?;
+        for n in 0..groups {
+            list.push(exec::group(st, s, n)?);
+        }
+        list.push(Value::uint(whole(st).0));
+        room_for(st, list.len(), groups + 1)
     })?;
     let array = st.heap.new_array(st.realm.array_shape, &list)?;
     set_last_index(st, regexp, last);
     Ok(Value::array(array))
+}
+
+/// `%RegExpAssemble(string, found, stride, replacements)`: the string with each match replaced; `found` is the answer of
+/// `%RegExpArguments`, `stride` the number of its values for each match.
+pub(super) fn assemble(st: &mut State, w: &mut Window, a: Args) -> Res {
+    let s = subject(st, a.get(w, 0))?;
+    let list =
+        |st: &State, v: Value| v.as_array().and_then(|l| st.heap.packed(l)).unwrap_or_default().to_vec();
+    let (found, by) = (list(st, a.get(w, 1)), list(st, a.get(w, 3)));
+    let stride = a.get(w, 2).as_int().unwrap_or(2).max(2) as usize;
+    let mut units = st.heap.string_length(s) as usize;
+    for v in &by {
+        let Some(part) = v.as_string() else { return slow() };
+        st.heap.flatten(part)?;
+        units += st.heap.string_length(part) as usize;
+    }
+    st.burn(by.len() as u64)?;
+    enough(st, units)?;
+    let text = st.heap.str(s);
+    let mut out = Text::with_capacity(units);
+    let mut done = 0;
+    for (group, by) in found.chunks_exact(stride).zip(&by) {
+        let (Some(matched), Some(start)) = (group[0].as_string(), group[stride - 1].as_int()) else {
+            return slow();
+        };
+        let start = start as usize;
+        out.push_text(text.slice(done, start));
+        if let Some(by) = by.as_string() {
+            out.push_text(st.heap.str(by));
+        }
+        done = start + st.heap.string_length(matched) as usize;
+    }
+    out.push_text(text.slice(done, text.len()));
+    Ok(Value::string(st.heap.new_str(out.as_str())?))
 }
 
 /// `%RegExpGroups(regexp)`: how many groups its pattern has, the whole match included.
@@ -307,7 +350,7 @@ fn replace_by(st: &mut State, by: Value, s: Value, replacement: Value) -> Res {
         }
         // Paid as it grows: a reference may stand for the whole text in every match.
         if out.len() - paid >= 4096 {
-            enough(st, out.len())?;
+            grown(st, out.len(), paid)?;
             paid = out.len();
         }
         Ok(())
@@ -317,7 +360,7 @@ fn replace_by(st: &mut State, by: Value, s: Value, replacement: Value) -> Res {
         s
     } else {
         out.push_text(st.heap.str(s).slice(done, len));
-        enough(st, out.len())?;
+        grown(st, out.len(), paid)?;
         st.heap.new_str(out.as_str())?
     };
     set_last_index(st, regexp, last);
@@ -411,6 +454,7 @@ fn pieces(
             }
             list.push((group[0], group[1]));
         }
+        room_for(st, list.len(), st.regexps.places.len() / 2)?;
         if list.len() >= limit {
             return Ok(list);
         }

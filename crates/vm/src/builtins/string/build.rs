@@ -141,15 +141,8 @@ fn replaced(st: &mut State, w: &mut Window, a: Args, which: Occurrences) -> Res 
     let lengths = [s, needle, by].map(|s| st.heap.string_length(s) as usize);
     st.burn(lengths.into_iter().map(linear_cost).sum())?;
     let mut places = Vec::new();
-    let mut finder = Finder::new(st.heap.str(needle));
-    let mut from = 0;
-    while let Some(at) = finder.find(st.heap.str(s), from) {
-        places.push(at);
-        if which == Occurrences::First {
-            break;
-        }
-        from = at + lengths[1].max(1);
-    }
+    let most = if which == Occurrences::First { 1 } else { usize::MAX };
+    find_each(st, s, needle, most, |at| places.push(at))?;
     if places.is_empty() {
         return Ok(Value::string(s));
     }
@@ -161,7 +154,7 @@ fn replaced(st: &mut State, w: &mut Window, a: Args, which: Occurrences) -> Res 
         enough(st, total)?;
     }
     let mut out = Text::with_capacity(if plain { total } else { lengths[0] });
-    let mut done = 0;
+    let (mut done, mut paid) = (0, 0);
     for at in places {
         let end = at + lengths[1];
         out.push_text(st.heap.str(s).slice(done, at));
@@ -177,7 +170,8 @@ fn replaced(st: &mut State, w: &mut Window, a: Args, which: Occurrences) -> Res 
                 group: |_: usize| None,
             };
             substitute(st.heap.str(by), &matched, None::<fn(Str<'_>) -> Option<Str<'static>>>, &mut out);
-            enough(st, out.len())?;
+            grown(st, out.len(), paid)?;
+            paid = out.len();
         }
         done = end;
     }
@@ -185,14 +179,56 @@ fn replaced(st: &mut State, w: &mut Window, a: Args, which: Occurrences) -> Res 
     finish(st, &out)
 }
 
+/// Calls `found` for each place where the needle stands, at most `most` times. Places do not overlap.
+pub(super) fn find_each(
+    st: &mut State,
+    s: StrId,
+    needle: StrId,
+    most: usize,
+    mut found: impl FnMut(usize),
+) -> Result<(), Exit> {
+    let step = st.heap.string_length(needle).max(1) as usize;
+    let (mut from, mut count) = (0, 0);
+    // In rounds, so that the list that the caller makes is looked at while it grows.
+    loop {
+        let round = (2 * count).max(LISTED).min(most);
+        let (text, mut finder) = (st.heap.str(s), Finder::new(st.heap.str(needle)));
+        while count < round
+            && let Some(at) = finder.find(text, from)
+        {
+            found(at);
+            count += 1;
+            from = at + step;
+        }
+        if count < round || count == most {
+            return st.burn(count as u64);
+        }
+        room(st, 2 * count * size_of::<Value>())?;
+    }
+}
+
 /// A text of so many units may be made: not too long, paid for, and with room in the heap.
 pub(in crate::builtins) fn enough(st: &mut State, units: usize) -> Result<(), Exit> {
+    grown(st, units, 0)
+}
+
+/// A text that grew to so many units may be made, where some of them are paid for.
+pub(in crate::builtins) fn grown(st: &mut State, units: usize, paid: usize) -> Result<(), Exit> {
     if units > MAX_LENGTH {
         return Err(Exit::Alloc(AllocError::TooLong));
     }
-    st.burn(linear_cost(units))?;
+    st.burn(linear_cost(units.saturating_sub(paid)))?;
     room(st, units)
 }
+
+/// A list that grows outside of the heap may go on growing: the heap must be able to hold what becomes of it.
+#[inline]
+pub(in crate::builtins) fn listed(st: &mut State, len: usize) -> Result<(), Exit> {
+    if len >= LISTED && len.is_power_of_two() { room(st, 2 * len * size_of::<Value>()) } else { Ok(()) }
+}
+
+/// Shorter lists are not looked at.
+const LISTED: usize = 4096;
 
 /// `%StringExpand(template, text, matched, start, captures)`: GetSubstitution without named groups. Captures are strings
 /// or undefined.

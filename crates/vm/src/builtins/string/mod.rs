@@ -6,7 +6,7 @@
 mod build;
 mod part;
 
-pub(super) use build::{enough, room};
+pub(super) use build::{enough, grown, listed, room};
 
 use super::original::native_number;
 use super::{Args, Row};

@@ -1,12 +1,12 @@
 //! Parts of a string: they share its storage when they are long.
 
+use super::build::find_each;
 use super::{flat, integer, position, primitives, receiver};
 use crate::builtins::Args;
 use crate::exec::Window;
 use crate::exec::state::{Exit, Res, State};
 use crate::heap::{Str, StrId};
 use crate::text::number::convert::to_uint32;
-use crate::text::search::Finder;
 use crate::text::{linear_cost, unicode};
 use crate::value::Value;
 
@@ -120,21 +120,17 @@ pub(super) fn split(st: &mut State, w: &mut Window, a: Args) -> Res {
 fn pieces(st: &mut State, s: StrId, by: StrId, limit: u32) -> Result<Vec<(u32, u32)>, Exit> {
     // Twice: wide parts are looked through again when they become strings.
     st.burn(2 * linear_cost(st.heap.string_length(s) as usize + st.heap.string_length(by) as usize))?;
-    let (text, by) = (st.heap.str(s), st.heap.str(by));
+    let len = st.heap.string_length(s);
+    let width = st.heap.string_length(by);
     let mut pieces = Vec::new();
-    let mut finder = Finder::new(by);
     let mut start = 0;
-    while let Some(at) = finder.find(text, start) {
-        pieces.push((start as u32, at as u32));
-        if pieces.len() as u32 >= limit {
-            break;
-        }
-        start = at + by.len();
-    }
+    find_each(st, s, by, limit as usize, |at| {
+        pieces.push((start, at as u32));
+        start = at as u32 + width;
+    })?;
     if (pieces.len() as u32) < limit {
-        pieces.push((start as u32, text.len() as u32));
+        pieces.push((start, len));
     }
-    // The list is at most eight times the text; the strings that it becomes are charged one by one.
-    st.burn(2 * pieces.len() as u64)?;
+    st.burn(pieces.len() as u64)?;
     Ok(pieces)
 }
