@@ -26,7 +26,7 @@ fn call(st: &mut State, w: &mut Window, args: Args) -> Res {
     let from = args.first as usize;
     let argc = args.argc.saturating_sub(1) as usize;
     if at + 2 + argc > w.len() {
-        return Err(st.throw(crate::code::ErrorKind::Range, "too many arguments"));
+        return slow();
     }
     let receiver = args.get(w, 0);
     if argc > 0 {

@@ -3,7 +3,9 @@
 use super::emit::{Emitter, Shape};
 use super::expr::ClassName;
 use super::{Compiler, Source};
-use crate::ast::{BindingKind, ClassId, ElementKind, FunctionKind as TreeKind, Placement, PropertyKey};
+use crate::ast::{
+    BindingKind, ClassId, ElementKind, FunctionId, FunctionKind as TreeKind, Placement, PropertyKey,
+};
 use crate::builtins::shared;
 use crate::code::{FunctionKind, Member, Op};
 use crate::compile::variable::Store;
@@ -131,6 +133,7 @@ impl Compiler<'_> {
         }
         let key = self.key(element.key);
         let f = self.emit.alloc();
+        self.name_member(function, element.key, member);
         self.closure(function, f);
         self.emit.emit(Op::SetHome(f, target));
         self.emit.emit(Op::SetName(f, key, member));
@@ -138,6 +141,21 @@ impl Compiler<'_> {
             PropertyKey::Private(_) => self.emit.emit(Op::InitPrivate(ctor, key, f, member)),
             _ => self.emit.emit(Op::InitMember(target, key, f, member)),
         }
+    }
+
+    /// The name of a method that is known before it runs, for tracebacks.
+    pub(crate) fn name_member(&mut self, function: FunctionId, key: PropertyKey, member: Member) {
+        let name = match key {
+            PropertyKey::Name(atom) => self.tree.text(atom).to_string_lossy(),
+            PropertyKey::Private(r) => self.tree.text(self.tree.reference(r).name).to_string_lossy(),
+            PropertyKey::Number(_) | PropertyKey::Computed(_) => return,
+        };
+        let k = match member {
+            Member::Getter | Member::LiteralGetter => self.text(&format!("get {name}")),
+            Member::Setter | Member::LiteralSetter => self.text(&format!("set {name}")),
+            Member::Field | Member::Method | Member::LiteralMethod => self.text(&name),
+        };
+        self.names.insert(function.index() as u32, k);
     }
 
     /// The body of an initialiser: the fields (and static blocks) of one placement, in order, on `this`.

@@ -356,6 +356,9 @@ impl Compiler<'_> {
                     };
                     let k = self.key(p.key);
                     let f = self.emit.alloc();
+                    if let Expr::Function(function) = self.tree.expr(p.value) {
+                        self.name_member(function, p.key, member);
+                    }
                     self.expr_to(p.value, f);
                     self.emit.emit(Op::SetHome(f, dst));
                     self.emit.emit(Op::SetName(f, k, member));

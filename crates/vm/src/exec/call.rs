@@ -30,14 +30,14 @@ impl State {
     #[inline(never)]
     pub(crate) fn call(&mut self, w: &mut Window, a: u8, argc: u32, calling: Calling) -> Res {
         let callee = w[a as usize];
-        let Some(obj) = callee.as_object() else { return Err(self.not_callable(callee)) };
+        let Some(obj) = callee.as_object() else { return Err(self.not_callable(w, a)) };
         match self.heap.class(obj) {
             Class::BoundFunction => {
                 let Unbound { a, argc, calling } = self.unbind(w, a, argc, calling)?;
                 self.call(w, a, argc, calling)
             }
             Class::Function => {
-                let Some(closure) = self.heap.closure_of(obj) else { return Err(self.not_callable(callee)) };
+                let Some(closure) = self.heap.closure_of(obj) else { return Err(self.not_callable(w, a)) };
                 let is_class = self.heap.flags(obj).has(crate::heap::Flags::CLASS_CONSTRUCTOR);
                 if is_class && !calling.flags.has(FrameFlags::CONSTRUCT) {
                     return Err(self.type_error("Class constructor cannot be invoked without 'new'"));
@@ -75,7 +75,7 @@ impl State {
                 self.host_call(obj, args, Calling { flags, ..calling })
             }
             Class::Proxy if self.heap.is_callable(callee) => self.call_proxy(w, a, argc, obj, calling),
-            _ => Err(self.not_callable(callee)),
+            _ => Err(self.not_callable(w, a)),
         }
     }
 
@@ -156,13 +156,6 @@ impl State {
         }
     }
 
-    #[cold]
-    fn not_callable(&mut self, callee: Value) -> Exit {
-        let kind = self.heap.type_of(callee);
-        let kind = self.string_text(kind);
-        self.type_error(&format!("{kind} is not a function"))
-    }
-
     /// `new w[a](…)` with the arguments from `w[a + 2]` on; `this` goes to `w[a + 1]`.
     #[inline(never)]
     pub(crate) fn construct(&mut self, w: &mut Window, a: u8, argc: u32, dst: u8, new_target: Value) -> Res {
@@ -171,12 +164,12 @@ impl State {
 
     fn construct_as(&mut self, w: &mut Window, a: u8, argc: u32, calling: Calling) -> Res {
         if !self.heap.is_constructor(w[a as usize]) {
-            return Err(self.type_error("value is not a constructor"));
+            return Err(self.not_a_constructor(w, a));
         }
         let Unbound { a, argc, calling } = self.unbind(w, a, argc, calling)?;
         let Calling { dst, new_target, .. } = calling;
         let callee = w[a as usize];
-        let Some(obj) = callee.as_object() else { return Err(self.not_callable(callee)) };
+        let Some(obj) = callee.as_object() else { return Err(self.not_callable(w, a)) };
         let mut flags = FrameFlags::CONSTRUCT.and(calling.flags);
         let this = if self.heap.class(obj) == Class::Function {
             if self.heap.flags(obj).has(crate::heap::Flags::DERIVED) {
@@ -390,8 +383,11 @@ impl State {
         loop {
             let Some(frame) = self.frames.last_mut() else { return Err(Exit::Throw(exception)) };
             let pc = if first { self.pc } else { frame.pc };
-            first = false;
             let at = pc.wrapping_sub(1);
+            if first {
+                self.thrown = Some((frame.func, code.function(frame.func).position(at)));
+            }
+            first = false;
             if let Some(handler) = code.function(frame.func).handler(at) {
                 frame.pc = handler.target;
                 let place = frame.base as usize + handler.register as usize;

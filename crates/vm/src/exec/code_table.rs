@@ -94,6 +94,22 @@ impl Code {
         self.programs[program as usize].source.position(offset)
     }
 
+    /// The text of the line that a source offset is in, and how many characters of it are before.
+    pub(crate) fn line_at(&self, function: u32, offset: u32) -> Option<(&str, usize)> {
+        let (program, _) = self.functions[function as usize];
+        let source = &self.programs[program as usize].source;
+        let before = source.get(..offset as usize)?;
+        let start = before.rfind('\n').map_or(0, |i| i + 1);
+        let line = source.get(start..)?.split('\n').next()?;
+        Some((line.trim_end(), before.get(start..)?.chars().count()))
+    }
+
+    /// The source from an offset on.
+    pub(crate) fn text_from(&self, function: u32, offset: u32) -> &str {
+        let (program, _) = self.functions[function as usize];
+        self.programs[program as usize].source.get(offset as usize..).unwrap_or("")
+    }
+
     pub(crate) fn op(&self, function: u32, pc: u32) -> Op {
         self.window(self.entry(function), pc)[pc as usize & (WINDOW - 1)]
     }

@@ -11,7 +11,7 @@
 //! * `arith`, `property`, `object`, `iterate` the slow sides of instructions
 //! * `suspend` generators and async functions · `promise` promises and microtasks
 //! * `helper` + `builtins/core.js` what instructions fall back to · `native`, `realm` the engine's own functions and objects
-//! * `code_table` loaded programs · `trace` tracebacks
+//! * `code_table` loaded programs · `trace` tracebacks · `blame` messages that name what the script says
 //!
 //! # What is missing
 //!
@@ -37,6 +37,7 @@
 
 mod arith;
 mod cache;
+mod blame;
 mod call;
 mod code_table;
 mod exotic;
@@ -66,6 +67,7 @@ pub(crate) use promise::Resolution;
 pub(crate) use realm::Proto;
 pub use state::{HostCall, Limit, Limits};
 pub(crate) use suspend::{RECORD_FIELDS, Resume, Settled, saved_frame};
+pub use trace::{Place, Report};
 
 use crate::ast::Text;
 use crate::code::{Base, Constant, Program};
@@ -399,6 +401,11 @@ impl Vm {
     /// The text of any value, for people.
     pub fn text(&mut self, v: Value) -> String {
         self.state.describe(v)
+    }
+
+    /// What a person should see of an exception that ended a run: its text, where it comes from, and the line there.
+    pub fn report(&mut self, thrown: Value) -> Report {
+        self.state.report(thrown)
     }
 
     /// What the guest printed.

@@ -454,8 +454,13 @@ fn copy_except(
 
 impl State {
     pub(crate) fn constant_text(&mut self, k: u32) -> String {
+        self.constant_text_of(k)
+    }
+
+    pub(crate) fn constant_text_of(&self, k: u32) -> String {
+        // Constants are interned, so they are flat.
         match self.constants.get(k as usize).and_then(|v| v.as_string()) {
-            Some(s) => self.string_text(s),
+            Some(s) => self.heap.str(s).to_string_lossy().into_owned(),
             None => String::new(),
         }
     }

@@ -372,8 +372,8 @@ impl State {
     /// An error object with its `message` and a `stack` of where it was made.
     pub(crate) fn make_error(&mut self, prototype: ObjId, message: Option<Value>) -> Res {
         let shape = self.heap.root_shape(Some(prototype))?;
-        let object =
-            self.heap.new_object_with_slots(shape, Class::Error, Flags::NONE, &[Value::UNDEFINED])?;
+        let places = self.active_places();
+        let object = self.heap.new_object_with_slots(shape, Class::Error, Flags::NONE, &places)?;
         // The place comes first, the text when the message is there.
         self.heap.add_property(object, Key::atom(atoms::STACK), Attrs::HIDDEN, Value::UNDEFINED)?;
         if let Some(message) = message {

@@ -153,6 +153,8 @@ pub(crate) struct State {
     pub(crate) above: u8,
     /// What the script's own frame answered.
     pub(crate) root: Option<Value>,
+    /// Where the last exception was thrown: function and source offset.
+    pub(crate) thrown: Option<(u32, u32)>,
     /// What the running microtask settles.
     pub(crate) job_promise: Value,
     /// Where `Math.random` stands; never zero.

@@ -1,8 +1,11 @@
-//! Tracebacks: which functions are active, and where.
+//! Tracebacks: which functions are active, and where; and what an uncaught exception looks like to a person.
 
+use super::code_table::Code;
 use super::state::State;
-use crate::heap::{Key, Own, StrId, atoms};
+use crate::heap::{Class, Key, Own, atoms};
 use crate::value::Value;
+use std::fmt;
+use std::sync::Arc;
 
 /// Frames that a traceback shows at most.
 const SHOWN: usize = 10;
@@ -10,44 +13,134 @@ const SHOWN: usize = 10;
 /// Names longer than this are left out.
 const LONGEST_NAME: u32 = 200;
 
+/// Lines longer than this are cut around the place that matters.
+const SHOWN_COLUMNS: usize = 100;
+
+/// A place in a script where a function was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The function's name; empty for one without, and for the script itself.
+    pub function: String,
+    /// The byte range of the function in the source.
+    pub span: (u32, u32),
+    /// The byte offset in the source.
+    pub offset: u32,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in UTF-16 units, from 1.
+    pub column: u32,
+}
+
+/// An exception that nobody caught, for people: its text, where it comes from, and the line there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// `Name: message`, or the text of whatever was thrown.
+    pub message: String,
+    /// Innermost first. Of a value that is no error only the place where it was thrown is known.
+    pub places: Vec<Place>,
+    /// The source line of the first place, cut if it is long, and how many characters are before the place.
+    pub line: Option<(String, usize)>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.message)?;
+        if let (Some((text, before)), Some(place)) = (&self.line, self.places.first()) {
+            let number = place.line.to_string();
+            write!(f, "\n{number} | {text}\n{:pad$} | {:before$}^", "", "", pad = number.len())?;
+        }
+        for place in &self.places {
+            let name = if place.function.is_empty() { "<anonymous>" } else { &place.function };
+            write!(f, "\n    at {name} ({}:{})", place.line, place.column)?;
+        }
+        Ok(())
+    }
+}
+
+/// An active frame.
+#[derive(Clone, Copy)]
+struct Active {
+    func: u32,
+    offset: u32,
+    callee: Value,
+}
+
 impl State {
     /// `Name: message` and a line per frame, innermost first. Prelude functions are left out.
     pub(crate) fn traceback(&mut self, error: Value) -> String {
-        let mut out = self.describe(error);
-        let code = std::sync::Arc::clone(&self.code);
+        let message = self.describe(error);
+        let code = Arc::clone(&self.code);
+        let places = self.active(&code).map(|at| self.place(&code, at)).collect();
+        Report { message, places, line: None }.to_string()
+    }
+
+    /// Function and source offset of the active frames, as the fields of an error object.
+    pub(crate) fn active_places(&self) -> Vec<Value> {
+        let code = Arc::clone(&self.code);
+        let pair = |at: Active| [at.func, at.offset].map(|n| Value::int(n as i32));
+        self.active(&code).flat_map(pair).collect()
+    }
+
+    fn active<'a>(&'a self, code: &'a Code) -> impl Iterator<Item = Active> + 'a {
         let top = self.frames.len().wrapping_sub(1);
-        let frames: Vec<(u32, u32, Value)> = self
-            .frames
-            .iter()
-            .enumerate()
-            .rev()
-            .map(|(i, f)| (f.func, if i == top { self.pc } else { f.pc }, f.callee))
-            .filter(|&(func, ..)| !code.function(func).hidden)
-            .take(SHOWN)
-            .collect();
-        for (func, pc, callee) in frames {
-            let f = code.function(func);
-            let name = match f.name {
-                Some(k) => self.constant_text(k),
-                None => self.own_name(callee),
-            };
-            let name = if name.is_empty() { "<anonymous>".to_owned() } else { name };
-            let (line, column) = code.line_column(func, f.position(pc.saturating_sub(1)));
-            out.push_str(&format!("\n    at {name} ({line}:{column})"));
-        }
-        out
+        let frames = self.frames.iter().enumerate().rev();
+        frames.filter(|(_, f)| !code.function(f.func).hidden).take(SHOWN).map(move |(i, f)| {
+            let pc = if i == top { self.pc } else { f.pc };
+            let offset = code.function(f.func).position(pc.saturating_sub(1));
+            Active { func: f.func, offset, callee: f.callee }
+        })
+    }
+
+    fn place(&self, code: &Code, Active { func, offset, callee }: Active) -> Place {
+        let f = code.function(func);
+        let function = match f.name {
+            Some(k) => self.constant_text_of(k),
+            None => self.own_name(callee),
+        };
+        let (line, column) = code.line_column(func, offset);
+        Place { function, span: f.span, offset, line, column }
     }
 
     /// The name that a method or a function expression was given by its place, if nobody has replaced it.
-    fn own_name(&mut self, callee: Value) -> String {
-        match callee.as_object().map(|f| self.heap.get_own(f, Key::atom(atoms::NAME))) {
-            Some(Own::Data { value, .. }) => value.as_string().map(|s| self.short_text(s)).unwrap_or_default(),
-            _ => String::new(),
-        }
+    fn own_name(&self, callee: Value) -> String {
+        let own = callee.as_object().map(|f| self.heap.get_own(f, Key::atom(atoms::NAME)));
+        let Some(Own::Data { value, .. }) = own else { return String::new() };
+        // A guest can make a name as long as it likes.
+        let Some(s) = value.as_string().filter(|&s| self.heap.string_length(s) <= LONGEST_NAME) else {
+            return String::new();
+        };
+        let mut out = String::new();
+        self.heap.each_part(s, |part| out.push_str(&part.to_string_lossy()));
+        out
     }
 
-    /// The beginning of a name: a guest can make it as long as it likes.
-    fn short_text(&mut self, s: StrId) -> String {
-        if self.heap.string_length(s) > LONGEST_NAME { String::new() } else { self.string_text(s) }
+    /// What a person should see of an exception.
+    pub(crate) fn report(&mut self, thrown: Value) -> Report {
+        let code = Arc::clone(&self.code);
+        let message = self.describe(thrown);
+        let record = thrown.as_object().filter(|&o| self.heap.class(o) == Class::Error);
+        let fields =
+            record.and_then(|o| self.heap.slots_of(o)).map(|s| self.heap.slots(s)).unwrap_or_default();
+        let mut known: Vec<(u32, u32)> = fields
+            .chunks_exact(2)
+            .filter_map(|pair| Some((pair[0].as_int()? as u32, pair[1].as_int()? as u32)))
+            .collect();
+        if known.is_empty() {
+            known.extend(self.thrown);
+        }
+        known.retain(|&(func, _)| func < code.len());
+        let line = known.first().and_then(|&(func, offset)| code.line_at(func, offset)).map(shorten);
+        let active = |(func, offset)| Active { func, offset, callee: Value::UNDEFINED };
+        let places = known.into_iter().map(|at| self.place(&code, active(at))).collect();
+        Report { message, places, line }
     }
+}
+
+/// Cuts a long line around the place that matters.
+fn shorten((line, before): (&str, usize)) -> (String, usize) {
+    // Tabs would put the mark in the wrong column.
+    let units: Vec<char> = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let from = if units.len() <= SHOWN_COLUMNS { 0 } else { before.saturating_sub(SHOWN_COLUMNS / 2) };
+    let to = units.len().min(from + SHOWN_COLUMNS);
+    (units.get(from..to).unwrap_or_default().iter().collect(), before - from)
 }

@@ -39,6 +39,8 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
         fuel,
         // Only a running slice has any.
         reserve: _,
+        // Of interest only when a run has just ended.
+        thrown: _,
         limits,
         code,
         constants,

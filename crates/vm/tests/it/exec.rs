@@ -132,7 +132,7 @@ fn functions_closures_and_loops_work() {
         ("undefinedName", "threw ReferenceError: undefinedName is not defined"),
         ("null.x", "threw TypeError: Cannot read properties of null (reading 'x')"),
         ("let u; u.x()", "threw TypeError: Cannot read properties of undefined (reading 'x')"),
-        ("({}).x()", "threw TypeError: undefined is not a function"),
+        ("({}).x()", "threw TypeError: ({}).x is not a function"),
     ]);
 }
 

@@ -2,6 +2,7 @@
 
 mod async_iteration;
 mod builtins;
+mod errors;
 mod eval;
 mod exec;
 mod heap;
