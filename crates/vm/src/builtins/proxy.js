@@ -112,9 +112,11 @@
     return true;
   }
   function proxyHas(proxy, key) {
-    const trap = trapOf(proxy, "has"), target = %Slot(proxy, 0);
-    if (trap === undefined) return key in target;
-    const result = !!%Call(trap, %Slot(proxy, 1), target, key);
+    const handler = %Slot(proxy, 1);
+    if (handler === null) return trapOf(proxy, "has");
+    const trap = handler.has, target = %Slot(proxy, 0);
+    if (trap === undefined || trap === null) return key in target;
+    const result = !!%Call(trap, handler, target, key);
     if (result) return true;
     if (%Promised(target, key) === 0) return false;
     const current = %GetOwn(target, key);
@@ -124,9 +126,12 @@
     return false;
   }
   function proxyGet(proxy, key, receiver) {
-    const trap = trapOf(proxy, "get"), target = %Slot(proxy, 0);
-    if (trap === undefined) return %GetFrom(target, key, receiver);
-    const value = %Call(trap, %Slot(proxy, 1), target, key, receiver);
+    // The commonest traps look themselves up: a frame less.
+    const handler = %Slot(proxy, 1);
+    if (handler === null) return trapOf(proxy, "get");
+    const trap = handler.get, target = %Slot(proxy, 0);
+    if (trap === undefined || trap === null) return %GetFrom(target, key, receiver);
+    const value = %Call(trap, handler, target, key, receiver);
     if (%Promised(target, key) !== 2) return value;
     const current = %GetOwn(target, key);
     if (current === undefined || current.configurable) return value;
@@ -136,9 +141,11 @@
     return value;
   }
   function proxySet(proxy, key, value, receiver) {
-    const trap = trapOf(proxy, "set"), target = %Slot(proxy, 0);
-    if (trap === undefined) return %SetOn(target, key, value, receiver);
-    if (!%Call(trap, %Slot(proxy, 1), target, key, value, receiver)) return false;
+    const handler = %Slot(proxy, 1);
+    if (handler === null) return trapOf(proxy, "set");
+    const trap = handler.set, target = %Slot(proxy, 0);
+    if (trap === undefined || trap === null) return %SetOn(target, key, value, receiver);
+    if (!%Call(trap, handler, target, key, value, receiver)) return false;
     if (%Promised(target, key) !== 2) return true;
     const current = %GetOwn(target, key);
     if (current === undefined || current.configurable) return true;

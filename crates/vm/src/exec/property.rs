@@ -189,6 +189,9 @@ pub(crate) fn get_from(
 /// `a[b]` beyond dense arrays.
 #[inline(never)]
 pub(crate) fn get_elem(st: &mut State, w: &mut Window, d: u8, receiver: Value, key: Value) -> Res {
+    if let Some((view, index)) = view_element(st, receiver, key) {
+        return Ok(st.heap.view_get(view, index)?.unwrap_or(Value::UNDEFINED));
+    }
     if receiver.is_nullish() {
         let what = if receiver.is_null() { "null" } else { "undefined" };
         return Err(st.type_error(&format!("Cannot read properties of {what}")));
@@ -198,6 +201,14 @@ pub(crate) fn get_elem(st: &mut State, w: &mut Window, d: u8, receiver: Value, k
     }
     let key = st.property_key(key)?;
     get(st, w, d, receiver, key)
+}
+
+/// A typed array and the number of one of its elements.
+#[inline]
+fn view_element(st: &State, receiver: Value, key: Value) -> Option<(ObjId, u32)> {
+    let index = u32::try_from(key.as_int()?).ok()?;
+    let view = receiver.as_object().filter(|&obj| st.heap.class(obj) == Class::TypedArray)?;
+    Some((view, index))
 }
 
 /// `a.key = b` where the site's own cache has missed.
@@ -447,6 +458,12 @@ pub(crate) fn set_elem(
     key: Value,
     value: Value,
 ) -> Result<(), Exit> {
+    if let Some((view, index)) = view_element(st, receiver, key)
+        && st.fits_element(view, value)
+    {
+        st.heap.view_set(view, index, value);
+        return Ok(());
+    }
     if key.is_object() && !receiver.is_nullish() {
         return Err(st.enter_helper(w, Helper::SetElem, &[receiver, key, value], 0, FrameFlags::DISCARD));
     }
