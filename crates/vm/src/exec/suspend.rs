@@ -153,11 +153,15 @@ impl State {
             fields.extend_from_slice(registers);
             self.heap.replace_slots(record, &fields)?;
         }
-        let fields = self.heap.slots_mut(record);
-        fields[REGISTERS..].copy_from_slice(registers);
-        fields[PC] = raw(self.pc);
-        fields[DST] = raw(u32::from(dst));
-        fields[MODE_REGISTER] = raw(mode.map_or(u32::MAX, u32::from));
+        let pc = raw(self.pc);
+        if let Some((head, saved)) = self.heap.slots_mut(record).split_first_chunk_mut::<REGISTERS>()
+            && saved.len() == registers.len()
+        {
+            saved.copy_from_slice(registers);
+            head[PC] = pc;
+            head[DST] = raw(u32::from(dst));
+            head[MODE_REGISTER] = raw(mode.map_or(u32::MAX, u32::from));
+        }
         Ok(())
     }
 
@@ -178,18 +182,21 @@ impl State {
         if let Some(top) = self.frames.last_mut() {
             top.pc = pc;
         }
-        self.frames.push(Frame {
-            func: as_raw(self.field(record, FUNC)),
-            pc: as_raw(self.field(record, PC)),
+        let fields = self.heap.slots(record);
+        let Some(head) = fields.first_chunk::<REGISTERS>() else { return Ok(()) };
+        let frame = Frame {
+            func: as_raw(head[FUNC]),
+            pc: as_raw(head[PC]),
             base,
             args: base + 1,
             argc: 0,
-            closure: ClosureId::from_raw(as_raw(self.field(record, CLOSURE))),
+            closure: ClosureId::from_raw(as_raw(head[CLOSURE])),
             dst,
             flags: flags.and(FrameFlags::RESTORE),
-            callee: self.field(record, CALLEE),
+            callee: head[CALLEE],
             new_target: object,
-        });
+        };
+        self.frames.push(frame);
         Ok(())
     }
 
@@ -203,15 +210,15 @@ impl State {
         if let Some(place) = regs.get_mut(base.wrapping_sub(1)) {
             *place = frame.callee;
         }
-        let saved = &self.heap.slots(record)[REGISTERS..];
+        let fields = self.heap.slots_mut(record);
+        let (head, saved) = fields.split_first_chunk_mut::<REGISTERS>()?;
         if let Some(window) = regs.get_mut(base..base + saved.len()) {
             window.copy_from_slice(saved);
         }
-        let (sent, mode) = (self.field(record, SENT), as_raw(self.field(record, MODE)));
-        let dst = as_raw(self.field(record, DST)) as usize;
-        let mode_register = as_raw(self.field(record, MODE_REGISTER));
-        self.set_field(record, STATE, Value::int(phase::RUNNING));
-        self.set_field(record, SENT, Value::UNDEFINED);
+        let (sent, mode) = (head[SENT], as_raw(head[MODE]));
+        let (dst, mode_register) = (as_raw(head[DST]) as usize, as_raw(head[MODE_REGISTER]));
+        head[STATE] = Value::int(phase::RUNNING);
+        head[SENT] = Value::UNDEFINED;
         if mode_register == u32::MAX {
             if mode == 1 {
                 return Some(sent);
@@ -299,13 +306,17 @@ impl State {
     /// A step of `for…of` over a generator: what it yields is delivered as it is, without a result object. `None`: it is
     /// running, and the protocol has the error.
     pub(crate) fn step_generator(&mut self, generator: Value, dst: u8) -> Result<Option<Next>, Exit> {
-        match self.record(generator).map(|record| self.phase(record)) {
-            Some(phase::DONE) => Ok(Some(Next::Done)),
-            Some(phase::START | phase::YIELDED) => {
+        let Some(record) = self.record(generator) else { return Ok(None) };
+        match self.phase(record) {
+            phase::DONE => Ok(Some(Next::Done)),
+            phase::START | phase::YIELDED => {
                 let base = self.top().map_or(0, |f| f.base) + u32::from(self.above) + 2;
-                let calling = Calling { dst, flags: FrameFlags::STEP, new_target: Value::UNDEFINED };
-                // The body is entered: this fails with the exit that says so.
-                self.generator_resume(base, calling, generator, Resume::Next, Value::UNDEFINED).map(|_| None)
+                if let Some(head) = self.heap.slots_mut(record).first_chunk_mut::<REGISTERS>() {
+                    head[SENT] = Value::UNDEFINED;
+                    head[MODE] = raw(Resume::Next as u32);
+                }
+                self.push_record(generator, base, dst, FrameFlags::STEP.and(FrameFlags::GENERATOR))?;
+                Err(Exit::Enter)
             }
             _ => Ok(None),
         }

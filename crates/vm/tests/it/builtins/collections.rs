@@ -125,3 +125,30 @@ fn weak_tables_hold_objects_and_symbols_that_nobody_can_make_again() {
         ),
     ]);
 }
+
+#[test]
+fn stepping_over_deleted_entries_is_paid_for() {
+    let source = "const m = new Map(); for (let i = 0; i < 100000; i++) m.set(i, i); \
+                  for (let i = 1; i < 70000; i++) m.delete(i); \
+                  for (let i = 0; i < ROUNDS; i++) { const it = m.keys(); it.next(); it.next(); } m.size";
+    let rounds = |n: u32| super::eval(&source.replace("ROUNDS", &n.to_string()));
+    assert_eq!(rounds(100), "30001");
+    assert_eq!(rounds(20_000), "limit instruction budget exhausted");
+}
+
+#[test]
+fn plain_arrays_and_tampered_ones_make_the_same_tables() {
+    check(&[
+        ("new Set([1, 2, 1, NaN, NaN, 0, -0]).size", "4"),
+        ("JSON.stringify([...new Map([['a', 1], ['b', 2], ['a', 3]])])", r#"[["a",3],["b",2]]"#),
+        ("new Set([1, , 2]).has(undefined)", "true"),
+        ("new Map([[1]]).has(1) + '' + new Map([[1]]).get(1)", "trueundefined"),
+        ("new Map([[1, 2], { 0: 3, 1: 4 }]).get(3)", "4"),
+        (
+            "let n = 0; const values = Array.prototype[Symbol.iterator]; \
+             Array.prototype[Symbol.iterator] = function () { n++; return values.call(this); }; new Set([1]).size + n",
+            "2",
+        ),
+        ("class S extends Set { add(v) { return super.add(v + 1); } } [...new S([1, 2])].join()", "2,3"),
+    ]);
+}
