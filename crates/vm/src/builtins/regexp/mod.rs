@@ -5,15 +5,17 @@
 //! nobody has changed `RegExp.prototype`, is *plain*: then the natives may skip every step that guest code could see.
 //!
 //! * here: the table, making objects, getters · `cache` programs · `exec` one match and its result
-//! * `protocol` `Symbol.replace` and its siblings for plain objects · `spell` `source` and `escape`
+//! * `protocol`, `replace` the protocols for plain objects · `spell` `source` and `escape`
 
 mod cache;
 mod exec;
 mod protocol;
+mod replace;
 mod spell;
 
 pub(crate) use cache::RegExps;
-pub(super) use protocol::{string_match, string_match_all, string_replace, string_search, string_split};
+pub(super) use protocol::{string_match, string_match_all, string_search, string_split};
+pub(super) use replace::string_replace;
 
 use super::original::native_number;
 use super::{Args, Row, slow};
@@ -35,7 +37,7 @@ pub(super) const ROWS: &[Row] = &[
     ("RegExp.prototype[Symbol.match]", protocol::find_all),
     ("RegExp.prototype[Symbol.matchAll]", protocol::match_all),
     ("RegExpStringIterator.prototype.next", protocol::next_match),
-    ("RegExp.prototype[Symbol.replace]", protocol::replace),
+    ("RegExp.prototype[Symbol.replace]", replace::replace),
     ("RegExp.prototype[Symbol.search]", protocol::search),
     ("RegExp.prototype[Symbol.split]", protocol::split),
     ("get RegExp.prototype.flags", flags),
@@ -54,9 +56,9 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("RegExpMatch", exec::match_at),
     ("RegExpPlain", |st, w, a| Ok(Value::bool(plain(st, a.get(w, 0)).is_some()))),
-    ("RegExpArguments", protocol::arguments),
-    ("RegExpAssemble", protocol::assemble),
-    ("RegExpGroups", protocol::group_count),
+    ("RegExpArguments", replace::arguments),
+    ("RegExpAssemble", replace::assemble),
+    ("RegExpGroups", replace::group_count),
     ("RegExpAdvance", protocol::advance_index),
 ];
 
