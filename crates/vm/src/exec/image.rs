@@ -42,7 +42,7 @@ pub(crate) fn image() -> Result<&'static Image, LoadError> {
 impl Image {
     /// A new machine.
     pub(crate) fn fork(&self, limits: Limits, pace: Pace) -> Vm {
-        let heap = self.state.heap.fork(limits.heap, pace);
+        let heap = self.state.heap.fork_image(limits.heap, pace);
         self.with_heap(heap, limits)
     }
 

@@ -138,6 +138,11 @@ impl Account {
         Account { outside: self.outside, floor, ..Account::new(limits, pace) }
     }
 
+    /// The account of a fork of an image, which knows what it holds.
+    pub(crate) fn fork_again(&self, limits: Limits, pace: Pace) -> Account {
+        Account { outside: self.outside, floor: self.floor, ..Account::new(limits, pace) }
+    }
+
     /// Starts over with so much charged, as after a collection.
     pub(crate) fn restart(&mut self, (bytes, records): (usize, usize)) {
         self.bytes = bytes;

@@ -94,10 +94,24 @@ impl<I: Id, T: Record> Arena<I, T> {
 
     /// Frees what is not marked, shows each doomed record to `dying`, and reports what survived. The first `base`
     /// entries stay as they are.
-    pub(crate) fn sweep(&mut self, base: u32, marks: &Marks, mut dying: impl FnMut(&T)) -> Survivors {
+    pub(crate) fn sweep(&mut self, base: u32, marks: &Marks, dying: impl FnMut(&T)) -> Survivors {
+        self.sweep_parts(base as usize, 0, marks, dying)
+    }
+
+    /// The same for an arena whose first entry is marked in this word.
+    pub(super) fn sweep_from(&mut self, word: usize, marks: &Marks, dying: impl FnMut(&T)) -> Survivors {
+        self.sweep_parts(0, word, marks, dying)
+    }
+
+    fn sweep_parts(
+        &mut self,
+        base: usize,
+        first_word: usize,
+        marks: &Marks,
+        mut dying: impl FnMut(&T),
+    ) -> Survivors {
         self.free.clear();
         let mut survivors = Survivors::default();
-        let base = base as usize;
         for record in self.items.iter().take(base).filter(|record| !record.is_vacant()) {
             survivors.records += 1;
             survivors.bytes += record.bytes();
@@ -106,7 +120,7 @@ impl<I: Id, T: Record> Arena<I, T> {
         let mut end = base.min(self.items.len());
         // From the top down, so that the free list hands out low ids first and the arena stays dense.
         for (word, chunk) in self.items.chunks_mut(64).enumerate().skip(base / 64).rev() {
-            let bits = marks.word(word);
+            let bits = marks.word(first_word + word);
             for (bit, record) in chunk.iter_mut().enumerate().rev() {
                 if word * 64 + bit < base {
                     break;
@@ -188,13 +202,6 @@ impl Marks {
     #[inline]
     pub(crate) fn get(&self, index: usize) -> bool {
         self.0.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
-    }
-
-    /// Clears the bit.
-    pub(crate) fn clear(&mut self, index: usize) {
-        if let Some(word) = self.0.get_mut(index / 64) {
-            *word &= !(1 << (index % 64));
-        }
     }
 
     /// Sixty-four marks at once.

@@ -8,6 +8,7 @@ use super::arena::{Arena, Id, Record};
 use super::array::LengthState;
 use super::object::ObjectRecord;
 use super::shape::{Extensible, ShapeRecord, Step};
+use super::shared::Shared;
 use super::string::Role;
 use super::{Class, Flags, Heap, Key, KeyKind, Payload, ShapeId, StrId};
 use crate::snapshot::bytes::{Flaw, Read, require};
@@ -72,8 +73,8 @@ impl Heap {
             self.check_values(&elements.values)?;
             require(elements.state != LengthState::Vacant, "an array is free")?;
         }
-        for (_, fields) in self.fields.iter() {
-            self.check_values(&fields.values)?;
+        for (id, _) in self.fields.iter() {
+            self.check_values(self.slots(id))?;
         }
         for (_, map) in self.maps.iter() {
             for entry in &map.entries {
@@ -172,7 +173,7 @@ impl Heap {
     }
 
     fn check_objects(&self) -> Read<()> {
-        let mut dictionaries = vec![false; self.shapes.items.len()];
+        let mut dictionaries = vec![false; self.shapes.span()];
         for (_, object) in self.objects.iter() {
             there(&self.shapes, object.shape)?;
             let shape = &self.shapes[object.shape];
@@ -219,7 +220,7 @@ impl Heap {
             }
             Payload::Slots => {
                 there(&self.fields, super::SlotsId::from_raw(raw))?;
-                let fields = self.fields.items[raw as usize].values.len();
+                let fields = self.fields.items[raw as usize].len as usize;
                 require(fields >= least_fields(object.class), "an object lacks internal fields")
             }
             Payload::Closure => there(&self.closures, super::ClosureId::from_raw(raw)),
@@ -240,10 +241,10 @@ impl Heap {
         })?;
         ends(objects, |at| {
             let object = live(at).filter(|o| matches!(o.class, Class::Proxy | Class::BoundFunction))?;
-            let target = self.fields.items[object.payload as usize].values.first()?;
+            let target = self.slots(super::SlotsId::from_raw(object.payload)).first()?;
             target.as_object().map(|target| target.raw() as usize)
         })?;
-        ends(self.shapes.items.len(), |at| self.shapes.items[at].parent.map(|p: ShapeId| p.raw() as usize))
+        ends(self.shapes.span(), |at| self.shapes.get(at)?.parent.map(|p: ShapeId| p.raw() as usize))
     }
 }
 
@@ -261,9 +262,26 @@ fn least_fields(class: Class) -> usize {
     }
 }
 
+/// An arena of either kind.
+trait Entries<T> {
+    fn entry(&self, index: usize) -> Option<&T>;
+}
+
+impl<I, T> Entries<T> for Arena<I, T> {
+    fn entry(&self, index: usize) -> Option<&T> {
+        self.items.get(index)
+    }
+}
+
+impl<I: Id, T: Record + Clone> Entries<T> for Shared<I, T> {
+    fn entry(&self, index: usize) -> Option<&T> {
+        self.get(index)
+    }
+}
+
 /// Is there a live record with this id?
-fn there<I: Id, T: Record>(arena: &Arena<I, T>, id: I) -> Read<()> {
-    match arena.items.get(id.index()) {
+fn there<I: Id, T: Record>(arena: &impl Entries<T>, id: I) -> Read<()> {
+    match arena.entry(id.index()) {
         Some(record) if !record.is_vacant() => Ok(()),
         _ => Err(Flaw::Invalid("a reference to something that is not there")),
     }

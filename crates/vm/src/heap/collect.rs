@@ -188,7 +188,13 @@ impl Heap {
 
     /// Bytes and records of everything, the image's included.
     pub(crate) fn usage(&self) -> (usize, usize) {
-        let mut total = Survivors { records: 0, bytes: self.interner.bytes() + self.account.outside() };
+        let mut total = Survivors {
+            records: 0,
+            bytes: self.interner.bytes() + self.edge_bytes() + self.account.outside(),
+        };
+        total += self.strings.total();
+        total += self.shapes.total();
+        total += self.tables.total();
         macro_rules! count {
             ($($arena:ident)*) => {$(
                 for (_, record) in self.$arena.iter() {
@@ -196,8 +202,7 @@ impl Heap {
                 }
             )*};
         }
-        count!(strings symbols bigints objects cells shapes tables accessors elements fields closures maps weaks buffers
-            views);
+        count!(symbols bigints objects cells accessors elements fields closures maps weaks buffers views);
         (total.bytes, total.records)
     }
 
@@ -242,14 +247,6 @@ impl Heap {
         marker.bigints.fill(base.bigints);
         marker.shapes.fill(base.shapes);
         marker.tables.fill(base.tables);
-        for id in (0..base.shapes).map(ShapeId::from_raw) {
-            if self.is_dictionary(id) {
-                marker.stack.push(Work::Shape(id));
-                if let Some(table) = self.shapes[id].table {
-                    marker.tables.clear(table.index());
-                }
-            }
-        }
         (0..base.objects).for_each(|id| marker.object(ObjId::from_raw(id)));
         (0..base.cells).for_each(|id| marker.cell(CellId::from_raw(id)));
         (0..base.fields).for_each(|id| marker.slots(SlotsId::from_raw(id)));
@@ -293,7 +290,7 @@ impl Heap {
                     marker.value(pair.get);
                     marker.value(pair.set);
                 }
-                Work::Fields(id) => marker.values(&self.fields[id].values),
+                Work::Fields(id) => marker.values(self.slots(id)),
                 Work::Shape(id) => self.trace_shape(marker, id),
             }
         }
@@ -407,10 +404,10 @@ impl Heap {
             }
         });
         let mut shapes_freed = 0;
-        total += self.shapes.sweep(self.base.shapes, &marker.shapes, |_| shapes_freed += 1);
-        total += self.tables.sweep(self.base.tables, &marker.tables, |_| ());
+        total += self.shapes.sweep(&marker.shapes, |_| shapes_freed += 1);
+        total += self.tables.sweep(&marker.tables, |_| ());
         let mut dead_atoms = 0;
-        total += self.strings.sweep(self.base.strings, &marker.strings, |record| {
+        total += self.strings.sweep(&marker.strings, |record| {
             dead_atoms += usize::from(record.role != super::string::Role::Plain);
         });
         total += self.symbols.sweep(self.base.symbols, &marker.symbols, |_| ());
@@ -418,7 +415,12 @@ impl Heap {
         total += self.cells.sweep(self.base.cells, &marker.cells, |_| ());
         total += self.accessors.sweep(self.base.accessors, &marker.accessors, |_| ());
         total += self.elements.sweep(self.base.elements, &marker.elements, |_| ());
-        total += self.fields.sweep(self.base.fields, &marker.fields, |_| ());
+        let slab = &mut self.slab;
+        total += self.fields.sweep(self.base.fields, &marker.fields, |record| {
+            if let Some(span) = record.span() {
+                slab.release(span);
+            }
+        });
         total += self.maps.sweep(self.base.maps, &marker.maps, |_| ());
         total += self.weaks.sweep(self.base.weaks, &marker.weaks, |_| ());
         total += self.buffers.sweep(self.base.buffers, &marker.buffers, |_| ());
@@ -426,7 +428,7 @@ impl Heap {
         if dead_atoms > 0 {
             self.sweep_interner(dead_atoms);
         }
-        total.bytes += self.interner.bytes();
+        total.bytes += self.interner.bytes() + self.edge_bytes();
         (total, shapes_freed)
     }
 

@@ -1,6 +1,6 @@
 //! The records behind functions and other classes with internal state: closures, cells, accessors, field records.
 
-use super::arena::{Record, Vacancy};
+use super::arena::Record;
 use super::object::Span;
 use super::{AllocError, BigId, CellId, Class, ClosureId, Flags, Heap, ObjId, Payload, ShapeId, SlotsId};
 use crate::value::Value;
@@ -18,10 +18,21 @@ pub(crate) struct Accessor {
 }
 
 /// Internal fields of a class that needs no arena of its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields {
-    pub(crate) values: Vec<Value>,
-    pub(crate) vacancy: Vacancy,
+    pub(super) start: u32,
+    pub(super) len: u32,
+    pub(super) class: u8,
+}
+
+impl Fields {
+    pub(crate) fn span(&self) -> Option<Span> {
+        (self.class < FREE).then_some(Span { start: self.start, class: self.class })
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.span().map_or(0, Span::capacity)
+    }
 }
 
 /// What makes an object a closure.
@@ -73,13 +84,13 @@ impl Record for Accessor {
 
 impl Record for Fields {
     fn vacant() -> Self {
-        Fields { values: Vec::new(), vacancy: Vacancy::Free }
+        Fields { start: 0, len: 0, class: FREE }
     }
     fn is_vacant(&self) -> bool {
-        self.vacancy == Vacancy::Free
+        self.class == FREE
     }
     fn bytes(&self) -> usize {
-        size_of::<Fields>() + self.values.capacity() * size_of::<Value>()
+        size_of::<Fields>() + self.capacity() * size_of::<Value>()
     }
 }
 
@@ -219,8 +230,35 @@ impl Heap {
 
     /// A new record of internal fields.
     pub fn new_slots(&mut self, values: &[Value]) -> Result<SlotsId, AllocError> {
-        self.account.charge(size_of::<Fields>() + std::mem::size_of_val(values))?;
-        Ok(self.fields.insert(Fields { values: values.to_vec(), vacancy: Vacancy::Taken }))
+        let len = u32::try_from(values.len()).map_err(|_| AllocError::TooLong)?;
+        let class = if values.is_empty() { NO_SPAN } else { Span::class_for(values.len()) };
+        let mut record = Fields { start: 0, len, class };
+        self.account.charge(record.bytes())?;
+        if class != NO_SPAN {
+            record.start = self.slab.allocate(class).start;
+            self.slab.values[record.start as usize..][..values.len()].copy_from_slice(values);
+        }
+        Ok(self.fields.insert(record))
+    }
+
+    /// Makes room for `len` internal fields, charging first.
+    fn reserve_fields(&mut self, id: SlotsId, len: usize) -> Result<(), AllocError> {
+        let old = self.fields[id];
+        if len <= old.capacity() {
+            return Ok(());
+        }
+        u32::try_from(len).map_err(|_| AllocError::TooLong)?;
+        let class = Span::class_for(len);
+        self.account.grow(size_of::<Value>() << class)?;
+        let start = self.slab.allocate(class).start;
+        if let Some(span) = old.span() {
+            let from = span.start as usize;
+            self.slab.values.copy_within(from..from + old.len as usize, start as usize);
+            self.slab.release(span);
+            self.account.shrink(span.capacity() * size_of::<Value>());
+        }
+        self.fields[id] = Fields { start, len: old.len, class };
+        Ok(())
     }
 
     /// An object of a class with internal fields.
@@ -263,53 +301,38 @@ impl Heap {
     /// The internal fields, for reading.
     #[inline]
     pub fn slots(&self, id: SlotsId) -> &[Value] {
-        &self.fields[id].values
+        let fields = self.fields[id];
+        &self.slab.values[fields.start as usize..][..fields.len as usize]
     }
 
     /// The internal fields, for writing in place.
     #[inline]
     pub fn slots_mut(&mut self, id: SlotsId) -> &mut [Value] {
-        &mut self.fields[id].values
+        let fields = self.fields[id];
+        &mut self.slab.values[fields.start as usize..][..fields.len as usize]
     }
 
     /// Replaces all internal fields, charging first for what is new.
     pub fn replace_slots(&mut self, id: SlotsId, values: &[Value]) -> Result<(), AllocError> {
-        let old = self.fields[id].values.capacity();
-        if values.len() > old {
-            self.account.grow((values.len() - old) * size_of::<Value>())?;
-            let place = &mut self.fields[id].values;
-            place.clear();
-            place.reserve_exact(values.len());
-        }
-        let place = &mut self.fields[id].values;
-        place.clear();
-        place.extend_from_slice(values);
+        self.reserve_fields(id, values.len())?;
+        self.fields[id].len = values.len() as u32;
+        self.slots_mut(id).copy_from_slice(values);
         Ok(())
     }
 
     /// Appends an internal field (promise reactions, queues), in constant amortised time.
     pub fn push_slot(&mut self, id: SlotsId, value: Value) -> Result<(), AllocError> {
-        let values = &self.fields[id].values;
-        if values.len() == values.capacity() {
-            let more = values.capacity().max(4);
-            self.account.grow(more * size_of::<Value>())?;
-            self.fields[id].values.reserve_exact(more);
-        }
-        self.fields[id].values.push(value);
-        Ok(())
+        self.push_slots(id, &[value])
     }
 
     /// Appends several internal fields at once, or none.
     pub fn push_slots(&mut self, id: SlotsId, more: &[Value]) -> Result<(), AllocError> {
-        let values = &self.fields[id].values;
-        let (len, capacity) = (values.len() + more.len(), values.capacity());
-        if len > capacity {
-            let wanted = len.max(capacity * 2);
-            self.account.grow((wanted - capacity) * size_of::<Value>())?;
-            let values = &mut self.fields[id].values;
-            values.reserve_exact(wanted - values.len());
-        }
-        self.fields[id].values.extend_from_slice(more);
+        let len = self.fields[id].len as usize;
+        self.reserve_fields(id, len + more.len())?;
+        let fields = &mut self.fields[id];
+        fields.len += more.len() as u32;
+        let start = fields.start as usize + len;
+        self.slab.values[start..start + more.len()].copy_from_slice(more);
         Ok(())
     }
 

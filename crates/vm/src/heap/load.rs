@@ -69,14 +69,6 @@ pub(crate) fn read_values(r: &mut Reader<'_>, base: &Spans) -> Read<Vec<Value>> 
     Ok(values)
 }
 
-/// Values and the spare capacity behind them.
-fn read_growing(r: &mut Reader<'_>, base: &Spans) -> Read<Vec<Value>> {
-    let mut values = read_values(r, base)?;
-    let spare = room(r, size_of::<Value>())?;
-    values.reserve_exact(spare);
-    Ok(values)
-}
-
 /// Spare capacity, paid for.
 fn room(r: &mut Reader<'_>, size: usize) -> Read<usize> {
     let spare = usize::try_from(r.uint()?).map_err(|_| Flaw::TooLarge)?;
@@ -88,7 +80,7 @@ impl Heap {
     /// The heap that [`Heap::save`] wrote, as a fork of the same image.
     pub(crate) fn load(image: &Heap, r: &mut Reader<'_>, limits: Limits, pace: Pace) -> Read<Heap> {
         let base = &image.spans();
-        let mut heap = image.fork(limits, pace);
+        let mut heap = image.fork_image(limits, pace);
         let mut added = [0usize; 15];
         for n in &mut added {
             *n = r.count(1)?;
@@ -119,7 +111,7 @@ impl Heap {
         let outside = usize::try_from(r.uint()?).map_err(|_| Flaw::TooLarge)?;
         let interner = r.byte()?;
 
-        append(r, &mut heap.strings, strings, |r, _| read_string(r, base))?;
+        append(r, heap.strings.own_arena(), strings, |r, _| read_string(r, base))?;
         append(r, &mut heap.symbols, symbols, |r, _| read_symbol(r, base))?;
         append(r, &mut heap.bigints, bigints, |r, _| {
             if !r.flag()? {
@@ -132,18 +124,10 @@ impl Heap {
             Ok(BigRecord(Some(n)))
         })?;
         append(r, &mut heap.views, views, |r, _| read_view(r, base))?;
-        replace(r, &mut heap.shapes, shapes, |r, _, old| {
-            let shape = read_shape(r, base)?;
-            let dictionary = |s: &ShapeRecord| s.step == Step::Dictionary;
-            require(
-                old.is_none_or(|old| dictionary(old) && dictionary(&shape)),
-                "a shape of the engine's own was changed",
-            )?;
-            Ok(shape)
-        })?;
+        append(r, heap.shapes.own_arena(), shapes, |r, _| read_shape(r, base))?;
         let seed = heap.seed;
         let known = &image.tables;
-        replace(r, &mut heap.tables, tables, |r, _, _| {
+        append(r, heap.tables.own_arena(), tables, |r, _| {
             let mut table = PropertyTable::new();
             match r.byte()? {
                 0 => return Ok(PropertyTable::vacant()),
@@ -155,7 +139,7 @@ impl Heap {
             let taken = usize::try_from(r.uint()?).map_err(|_| Flaw::TooLarge)?;
             let mut entries = Vec::new();
             if taken > 0 {
-                let of = known.items.get(r.u32()? as usize);
+                let of = known.get(r.u32()? as usize);
                 let copied = of.and_then(|of| of.entries.get(..taken));
                 let copied = copied.ok_or(Flaw::Invalid("a table copies what is not there"))?;
                 r.spend(std::mem::size_of_val(copied))?;
@@ -200,11 +184,25 @@ impl Heap {
             let length = length.ok_or(Flaw::Invalid("an array is too long"))?;
             Ok(Elements { values: Values::with_room(&values, around), length, state })
         })?;
-        replace(r, &mut heap.fields, fields, |r, _, _| {
+        let slab = &mut heap.slab;
+        replace(r, &mut heap.fields, fields, |r, _, old| {
             if !r.flag()? {
                 return Ok(Fields::vacant());
             }
-            Ok(Fields { values: read_growing(r, base)?, vacancy: Vacancy::Taken })
+            let class = r.byte()?.wrapping_sub(1);
+            require(class <= MOST_CLASS || class == NO_SPAN, "internal fields are too many")?;
+            let values = read_values(r, base)?;
+            let mut record = Fields { start: 0, len: values.len() as u32, class };
+            require(values.len() <= record.capacity(), "internal fields are too many")?;
+            if let Some(span) = old.and_then(Fields::span) {
+                slab.release(span);
+            }
+            if class != NO_SPAN {
+                r.spend(size_of::<Value>() << class)?;
+                record.start = slab.allocate(class).start;
+                slab.values[record.start as usize..][..values.len()].copy_from_slice(&values);
+            }
+            Ok(record)
         })?;
         replace(r, &mut heap.maps, maps, |r, _, _| read_map(r, base))?;
         replace(r, &mut heap.weaks, weaks, |r, _, _| read_weak(r, base))?;
@@ -360,12 +358,12 @@ impl Heap {
 
     /// Lengths of ropes and slices, and whether their parts are there.
     fn settle_strings(&mut self, base: &Spans) -> Read<()> {
-        let live = |heap: &Heap, id: StrId| {
-            heap.strings.items.get(id.raw() as usize).is_some_and(|s| !s.is_vacant())
-        };
+        let live =
+            |heap: &Heap, id: StrId| heap.strings.get(id.raw() as usize).is_some_and(|s| !s.is_vacant());
         let from = base.strings as usize;
-        for i in from..self.strings.items.len() {
-            if let Repr::Slice { base: of, start, len } = self.strings.items[i].repr {
+        let at = |i: usize| StrId::from_raw(i as u32);
+        for i in from..self.strings.span() {
+            if let Repr::Slice { base: of, start, len } = self.strings[at(i)].repr {
                 require(live(self, of), "a slice of a string that is not there")?;
                 let text = match &self.strings[of].repr {
                     Repr::Latin1(bytes) => bytes.len(),
@@ -380,10 +378,10 @@ impl Heap {
         }
         // Parts before wholes, with a stack of our own: a rope may be as deep as it likes, but never part of itself.
         let mut open = Vec::new();
-        for i in from..self.strings.items.len() {
-            open.push((i, false));
-            while let Some((at, entered)) = open.pop() {
-                let Repr::Rope { left, right, len, .. } = self.strings.items[at].repr else { continue };
+        for i in from..self.strings.span() {
+            open.push((at(i), false));
+            while let Some((whole, entered)) = open.pop() {
+                let Repr::Rope { left, right, len, .. } = self.strings[whole].repr else { continue };
                 if len == DONE {
                     require(entered, "a rope is part of itself")?;
                 } else if len != UNKNOWN {
@@ -395,18 +393,18 @@ impl Heap {
                     let sum = sum.ok_or(Flaw::Invalid("a rope is too long"))?;
                     require(a > 0 && b > 0, "a rope has an empty part")?;
                     let wide = if self.is_wide(left) || self.is_wide(right) { Wide::Yes } else { Wide::No };
-                    self.strings.items[at].repr = Repr::Rope { left, right, len: sum as u32, wide };
+                    self.strings[whole].repr = Repr::Rope { left, right, len: sum as u32, wide };
                     continue;
                 }
                 require(live(self, left) && live(self, right), "a rope of a string that is not there")?;
-                self.strings.items[at].repr = Repr::Rope { left, right, len: DONE, wide: Wide::No };
-                open.push((at, true));
+                self.strings[whole].repr = Repr::Rope { left, right, len: DONE, wide: Wide::No };
+                open.push((whole, true));
                 for part in [left, right] {
                     match self.strings[part].repr {
                         Repr::Rope { len: DONE, .. } => {
                             return Err(Flaw::Invalid("a rope is part of itself"));
                         }
-                        Repr::Rope { len: UNKNOWN, .. } => open.push((part.raw() as usize, false)),
+                        Repr::Rope { len: UNKNOWN, .. } => open.push((part, false)),
                         Repr::Builder(_) | Repr::WideBuilder(_) => {
                             return Err(Flaw::Invalid("a rope of an unfinished text"));
                         }
@@ -428,7 +426,7 @@ impl Heap {
             r.spend(size * 4)?;
             self.rebuild_interner_of(size, from);
         }
-        for i in from..self.strings.items.len() {
+        for i in from..self.strings.span() {
             let id = StrId::from_raw(i as u32);
             if self.strings[id].role == Role::Plain {
                 continue;
@@ -446,7 +444,7 @@ impl Heap {
         for i in base.symbols as usize..self.symbols.items.len() {
             let SymbolRecord { description, kind } = self.symbols.items[i];
             let there = description
-                .is_none_or(|d| self.strings.items.get(d.raw() as usize).is_some_and(|s| !s.is_vacant()));
+                .is_none_or(|d| self.strings.get(d.raw() as usize).is_some_and(|s| !s.is_vacant()));
             require(there, "a symbol's description is not there")?;
             if kind == Some(SymbolKind::Registered) {
                 let key = description.filter(|&d| self.strings[d].role != Role::Plain);
@@ -460,9 +458,10 @@ impl Heap {
 
     /// Edges and roots of the shapes that were added.
     fn settle_shapes(&mut self, base: &Spans) -> Read<()> {
-        for i in base.shapes as usize..self.shapes.items.len() {
-            let shape = &self.shapes.items[i];
-            let (id, step) = (ShapeId::from_raw(i as u32), shape.step);
+        for i in base.shapes as usize..self.shapes.span() {
+            let id = ShapeId::from_raw(i as u32);
+            let shape = &self.shapes[id];
+            let step = shape.step;
             if shape.is_vacant() {
                 continue;
             }
@@ -473,11 +472,11 @@ impl Heap {
                 }
                 (None, Step::Dictionary) => {}
                 (Some(parent), _) => {
-                    let parent = self.shapes.items.get_mut(parent.raw() as usize);
-                    let parent = parent.filter(|p| !p.is_vacant() && p.step != Step::Dictionary);
-                    let parent = parent.ok_or(Flaw::Invalid("a shape's parent is not there"))?;
-                    require(parent.edges.get(step).is_none(), "two shapes differ in nothing")?;
-                    parent.edges.insert(step, id);
+                    let there = self.shapes.get(parent.raw() as usize);
+                    let there = there.is_some_and(|p| !p.is_vacant() && p.step != Step::Dictionary);
+                    require(there, "a shape's parent is not there")?;
+                    require(self.edge(parent, step).is_none(), "two shapes differ in nothing")?;
+                    self.add_edge(parent, step, id);
                 }
                 (None, _) => return Err(Flaw::Invalid("a shape has no parent")),
             }
@@ -491,7 +490,7 @@ impl Heap {
             let mut table = std::mem::replace(&mut self.maps.items[i], OrderedTable::vacant());
             for entry in &mut table.entries {
                 if let Some(id) = entry.key.as_string() {
-                    let flat = self.strings.items.get(id.raw() as usize).is_some_and(|s| !s.is_vacant())
+                    let flat = self.strings.get(id.raw() as usize).is_some_and(|s| !s.is_vacant())
                         && self.is_flat(id);
                     require(flat, "a key of a Map is not flat")?;
                 }

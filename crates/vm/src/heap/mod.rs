@@ -55,6 +55,7 @@ mod property;
 mod rope;
 mod save;
 mod shape;
+mod shared;
 mod sort;
 mod string;
 mod table;
@@ -89,6 +90,7 @@ pub(crate) use load::{read_value, read_values};
 pub(crate) use save::{Spans, write_value, write_values};
 
 use arena::Arena;
+use shared::Shared;
 use rustc_hash::FxHashMap;
 
 /// The heap of one engine.
@@ -96,13 +98,15 @@ use rustc_hash::FxHashMap;
 pub struct Heap {
     account: account::Account,
     seed: hash::Seed,
-    strings: Arena<StrId, string::StringRecord>,
+    strings: Shared<StrId, string::StringRecord>,
     symbols: Arena<SymId, atom::SymbolRecord>,
     bigints: Arena<BigId, function::BigRecord>,
     objects: Arena<ObjId, object::ObjectRecord>,
     cells: Arena<CellId, function::Cell>,
-    shapes: Arena<ShapeId, shape::ShapeRecord>,
-    tables: Arena<TableId, table::PropertyTable>,
+    shapes: Shared<ShapeId, shape::ShapeRecord>,
+    tables: Shared<TableId, table::PropertyTable>,
+    /// What leads from the image's shapes to shapes of our own.
+    edges: FxHashMap<ShapeId, shape::Edges>,
     accessors: Arena<AccessorId, function::Accessor>,
     elements: Arena<ElementsId, array::Elements>,
     fields: Arena<SlotsId, function::Fields>,
@@ -136,13 +140,14 @@ impl Heap {
         let mut heap = Heap {
             account: account::Account::new(boot, Pace::Adaptive),
             seed: hash::Seed::new(seed),
-            strings: Arena::new(),
+            strings: Shared::new(),
             symbols: Arena::new(),
             bigints: Arena::new(),
             objects: Arena::new(),
             cells: Arena::new(),
-            shapes: Arena::new(),
-            tables: Arena::new(),
+            shapes: Shared::new(),
+            tables: Shared::new(),
+            edges: FxHashMap::default(),
             accessors: Arena::new(),
             elements: Arena::new(),
             fields: Arena::new(),
@@ -165,22 +170,49 @@ impl Heap {
         heap
     }
 
-    /// A copy to start another run from: same ids, same content, its own limits and pace. Spare capacity is not copied,
-    /// so the copy is charged for what it really holds. What it starts with is never collected.
+    /// A copy to start another run from: same ids, same content, its own limits and pace. Spare capacity is not copied.
+    /// What it starts with is not charged to it, and never collected.
     pub fn fork(&self, limits: Limits, pace: Pace) -> Heap {
-        macro_rules! copy {
-            ($($field:ident)*) => { Heap { $($field: self.$field.clone(),)* marker: Marker::default() } };
-        }
-        let mut copy = copy!(account seed strings symbols bigints objects cells shapes tables accessors elements fields
-            closures maps weaks buffers views slab interner roots registry epoch index_free_epoch base);
-        copy.base = self.spans();
-        macro_rules! forget {
-            ($($arena:ident)*) => {$(copy.$arena.forget_free();)*};
-        }
-        forget!(strings symbols bigints objects cells shapes tables accessors elements fields closures maps weaks buffers
-            views);
-        copy.account = self.account.fork(limits, pace, copy.usage());
+        let mut copy = self.copy();
+        copy.freeze_records();
+        let usage = copy.usage();
+        copy.account = self.account.fork(limits, pace, usage);
         copy
+    }
+
+    /// A fork of a heap that was made by [`Heap::freeze`]: what there is to know about it is known.
+    pub(crate) fn fork_image(&self, limits: Limits, pace: Pace) -> Heap {
+        let mut copy = self.copy();
+        copy.account = self.account.fork_again(limits, pace);
+        copy
+    }
+
+    fn copy(&self) -> Heap {
+        macro_rules! copy {
+            ($($shared:ident)*; $($field:ident)*) => {
+                Heap {
+                    $($shared: self.$shared.fork(),)*
+                    $($field: self.$field.clone(),)*
+                    marker: Marker::default(),
+                }
+            };
+        }
+        copy!(strings shapes tables;
+            account seed symbols bigints objects cells edges accessors elements fields closures maps weaks buffers views
+            slab interner roots registry epoch index_free_epoch base)
+    }
+
+    /// Everything so far is what a machine starts with: shared or copied, never collected, its free entries lost.
+    fn freeze_records(&mut self) {
+        let edges = std::mem::take(&mut self.edges);
+        self.shapes.freeze_with(edges);
+        self.strings.freeze();
+        self.tables.freeze();
+        macro_rules! forget {
+            ($($arena:ident)*) => {$(self.$arena.forget_free();)*};
+        }
+        forget!(symbols bigints objects cells accessors elements fields closures maps weaks buffers views);
+        self.base = self.spans();
     }
 
     /// Makes an image of this heap: a copy to fork from, with every text flat and every hash known.
@@ -191,6 +223,7 @@ impl Heap {
                 self.string_hash(id);
             }
         }
+        self.strings.own_mut().for_each(string::StringRecord::finish);
         self.sweep_interner(0);
         let limits = self.limits();
         Ok(self.fork(limits, Pace::Adaptive))

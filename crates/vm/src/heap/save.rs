@@ -155,7 +155,7 @@ impl Heap {
         w.byte(self.interner.table.len().trailing_zeros() as u8);
         let prefixes = self.prefixes(base);
 
-        added(w, &self.strings, base.strings, |w, _, s| write_string(w, base, s));
+        self.strings.own().for_each(|(_, s)| write_string(w, base, s));
         added(w, &self.symbols, base.symbols, |w, _, s| {
             w.byte(match s.kind {
                 None => 0,
@@ -188,15 +188,15 @@ impl Heap {
                 w.option(view.length);
             }
         });
-        changed(w, &self.shapes, &image.shapes, same_shape, |w, _, s| write_shape(w, base, s));
-        changed(w, &self.tables, &image.tables, same_table, |w, id, t| {
-            let prefix = prefixes.get(&id).copied();
+        self.shapes.own().for_each(|(_, s)| write_shape(w, base, s));
+        for (id, t) in self.tables.own() {
+            let prefix = prefixes.get(&(id as u32)).copied();
             let prefix = prefix.filter(|&(of, n)| {
-                let (ours, theirs) = (t.entries.get(..n), self.tables.items[of as usize].entries.get(..n));
-                ours.is_some() && ours == theirs
+                let theirs = self.tables.get(of as usize).and_then(|of| of.entries.get(..n));
+                theirs.is_some() && theirs == t.entries.get(..n)
             });
             write_table(w, base, t, prefix);
-        });
+        }
         let same_object = |a: &ObjectRecord, b: &ObjectRecord| {
             a.shape == b.shape
                 && (a.class, a.flags, a.payload) == (b.class, b.flags, b.payload)
@@ -267,14 +267,13 @@ impl Heap {
                 w.count((e.length as usize).saturating_sub(e.values.len()));
             }
         });
-        let same_fields = |a: &Fields, b: &Fields| {
-            a.vacancy == b.vacancy && a.values == b.values && a.values.capacity() == b.values.capacity()
-        };
+        let same_fields =
+            |a: &Fields, b: &Fields| a.class == b.class && self.values_of(a) == image.values_of(b);
         changed(w, &self.fields, &image.fields, same_fields, |w, _, f| {
             w.flag(!f.is_vacant());
             if !f.is_vacant() {
-                write_values(w, base, &f.values);
-                w.count(f.values.capacity() - f.values.len());
+                w.byte(f.span().map_or(0, |span| span.class + 1));
+                write_values(w, base, self.values_of(f));
             }
         });
         changed(w, &self.maps, &image.maps, same_map, |w, _, m| write_map(w, base, m));
@@ -295,10 +294,14 @@ impl Heap {
         });
     }
 
+    fn values_of(&self, f: &Fields) -> &[Value] {
+        &self.slab.values[f.start as usize..][..f.len as usize]
+    }
+
     /// For tables of our own that began as a copy of one of the image's: which, and how much of it.
     fn prefixes(&self, base: &Spans) -> FxHashMap<u32, (u32, usize)> {
         let mut prefixes = FxHashMap::default();
-        for shape in self.shapes.items.iter().skip(base.shapes as usize) {
+        for (_, shape) in self.shapes.own() {
             if let (Some(table), Some(parent)) = (shape.table, shape.parent)
                 && parent.raw() < base.shapes
                 && let Some(of) = self.shapes[parent].table
@@ -449,11 +452,6 @@ pub(super) fn write_key(w: &mut Writer, base: &Spans, key: Key) {
     }
 }
 
-fn same_shape(a: &ShapeRecord, b: &ShapeRecord) -> bool {
-    (a.prototype, a.parent, a.table, a.count, a.step, a.extensible)
-        == (b.prototype, b.parent, b.table, b.count, b.step, b.extensible)
-}
-
 fn write_shape(w: &mut Writer, base: &Spans, s: &ShapeRecord) {
     let Some(table) = s.table else { return w.byte(0) };
     let closed = if s.extensible == Extensible::No { 8 } else { 0 };
@@ -482,13 +480,6 @@ fn write_shape(w: &mut Writer, base: &Spans, s: &ShapeRecord) {
         write_key(w, base, key);
         w.byte(attrs.0);
     }
-}
-
-fn same_table(a: &PropertyTable, b: &PropertyTable) -> bool {
-    a.vacant == b.vacant
-        && a.entries == b.entries
-        && a.entries.capacity() == b.entries.capacity()
-        && a.index.len() == b.index.len()
 }
 
 fn write_table(w: &mut Writer, base: &Spans, t: &PropertyTable, prefix: Option<(u32, usize)>) {

@@ -87,6 +87,14 @@ impl Edges {
         }
     }
 
+    pub(super) fn each(self, mut f: impl FnMut(Step, ShapeId)) {
+        match self {
+            Edges::None => {}
+            Edges::One(step, child) => f(step, child),
+            Edges::Many(map) => map.into_iter().for_each(|(step, child)| f(step, child)),
+        }
+    }
+
     #[inline]
     pub(super) fn get(&self, step: Step) -> Option<ShapeId> {
         match self {
@@ -190,13 +198,13 @@ impl Heap {
     ) -> Result<Option<ShapeId>, AllocError> {
         let step = Step::Add(key, attrs);
         let record = &self.shapes[shape];
-        if let Some(next) = record.edges.get(step) {
+        if let Some(next) = self.edge(shape, step) {
             return Ok(Some(next));
         }
         let Some(table) = record.table else { return Ok(None) };
         if record.step == Step::Dictionary
             || record.count >= MOST_SHARED
-            || record.edges.len() >= MOST_EDGES
+            || self.edge_count(shape) >= MOST_EDGES
             || record.extensible == Extensible::No
         {
             return Ok(None);
@@ -240,6 +248,9 @@ impl Heap {
 
     /// Moves an object to the shape with other attributes for one of its properties.
     pub(crate) fn reconfigure(&mut self, obj: ObjId, slot: Slot, attrs: Attrs) -> Result<(), AllocError> {
+        if self.is_dictionary(self.shape(obj)) {
+            self.make_dictionary(obj)?;
+        }
         let shape = self.shape(obj);
         let Some(table) = self.shapes[shape].table else { return Ok(()) };
         let key = self.tables[table].entries[slot as usize].key;
@@ -249,9 +260,9 @@ impl Heap {
             return Ok(());
         }
         let step = Step::Reconfigure(key, attrs);
-        let next = match self.shapes[shape].edges.get(step) {
+        let next = match self.edge(shape, step) {
             Some(next) => next,
-            None if self.shapes[shape].edges.len() >= MOST_EDGES || self.shapes[shape].count > 32 => {
+            None if self.edge_count(shape) >= MOST_EDGES || self.shapes[shape].count > 32 => {
                 // Each such edge copies the table: objects with many properties change in place instead.
                 self.make_dictionary(obj)?;
                 return self.reconfigure(obj, slot, attrs);
@@ -276,12 +287,18 @@ impl Heap {
 
     /// Moves an object to the shape with another prototype. The caller has checked that this is allowed.
     pub(crate) fn reparent(&mut self, obj: ObjId, prototype: Option<ObjId>) -> Result<(), AllocError> {
+        if self.is_dictionary(self.shape(obj)) {
+            self.make_dictionary(obj)?;
+        }
         let shape = self.shape(obj);
         if self.is_dictionary(shape) {
             self.shapes[shape].prototype = prototype;
         } else {
             let next = self.side_step(obj, Step::Prototype(prototype))?;
-            self.shapes[next].prototype = prototype;
+            // A shape that was there already has it, and may be the image's.
+            if self.shapes[next].prototype != prototype {
+                self.shapes[next].prototype = prototype;
+            }
             self.objects[obj].shape = next;
         }
         if let Some(prototype) = prototype {
@@ -293,10 +310,15 @@ impl Heap {
 
     /// Moves an object to the shape that accepts no more properties.
     pub(crate) fn close(&mut self, obj: ObjId) -> Result<(), AllocError> {
+        if self.is_dictionary(self.shape(obj)) {
+            self.make_dictionary(obj)?;
+        }
         let shape = self.shape(obj);
         let next =
             if self.is_dictionary(shape) { shape } else { self.side_step(obj, Step::PreventExtensions)? };
-        self.shapes[next].extensible = Extensible::No;
+        if self.shapes[next].extensible != Extensible::No {
+            self.shapes[next].extensible = Extensible::No;
+        }
         self.objects[obj].shape = next;
         self.touch(obj);
         Ok(())
@@ -305,7 +327,8 @@ impl Heap {
     /// Gives an object a shape of its own, with the same slots.
     pub(crate) fn make_dictionary(&mut self, obj: ObjId) -> Result<(), AllocError> {
         let shape = self.shape(obj);
-        if self.is_dictionary(shape) {
+        // The image's dictionaries are shared by all machines: one that is about to change is copied first.
+        if self.is_dictionary(shape) && shape.raw() >= self.base.shapes {
             return Ok(());
         }
         let record = &self.shapes[shape];
@@ -329,12 +352,43 @@ impl Heap {
         Ok(())
     }
 
+    /// Where an edge leads.
+    #[inline]
+    pub(super) fn edge(&self, shape: ShapeId, step: Step) -> Option<ShapeId> {
+        let known = self.shapes[shape].edges.get(step);
+        if known.is_some() || shape.raw() >= self.base.shapes {
+            return known;
+        }
+        self.edges.get(&shape).and_then(|edges| edges.get(step))
+    }
+
+    fn edge_count(&self, shape: ShapeId) -> usize {
+        self.shapes[shape].edges.len() + self.edges.get(&shape).map_or(0, Edges::len)
+    }
+
+    pub(super) fn add_edge(&mut self, parent: ShapeId, step: Step, child: ShapeId) {
+        if parent.raw() < self.base.shapes {
+            self.edges.entry(parent).or_insert(Edges::None).insert(step, child);
+        } else {
+            self.shapes[parent].edges.insert(step, child);
+        }
+    }
+
+    /// What the edges between the image and our own shapes cost.
+    pub(super) fn edge_bytes(&self) -> usize {
+        self.edges.values().map(|edges| edges.len() * EDGE).sum()
+    }
+
     /// After marking: edges and roots forget shapes that are about to be freed.
     pub(crate) fn prune_edges(&mut self, mut live: impl FnMut(ShapeId) -> bool) {
-        let ids: Vec<ShapeId> = self.shapes.iter().map(|(id, _)| id).filter(|&id| live(id)).collect();
-        for id in ids {
-            self.shapes[id].edges.retain(&mut live);
+        // The image's own edges lead to its own shapes, which live.
+        for shape in self.shapes.own_mut() {
+            shape.edges.retain(&mut live);
         }
+        self.edges.retain(|_, edges| {
+            edges.retain(&mut live);
+            !matches!(edges, Edges::None)
+        });
         self.roots.retain(|_, shape| live(*shape));
     }
 
@@ -342,11 +396,11 @@ impl Heap {
     fn side_step(&mut self, obj: ObjId, step: Step) -> Result<ShapeId, AllocError> {
         let shape = self.shape(obj);
         let record = &self.shapes[shape];
-        if let Some(next) = record.edges.get(step) {
+        if let Some(next) = self.edge(shape, step) {
             return Ok(next);
         }
         let Some(table) = record.table else { return Ok(shape) };
-        if record.edges.len() >= MOST_EDGES {
+        if self.edge_count(shape) >= MOST_EDGES {
             self.make_dictionary(obj)?;
             return Ok(self.shape(obj));
         }
@@ -367,7 +421,7 @@ impl Heap {
             edges: Edges::None,
         };
         let child = self.shapes.insert(child);
-        self.shapes[parent].edges.insert(step, child);
+        self.add_edge(parent, step, child);
         child
     }
 }

@@ -137,7 +137,8 @@ impl Heap {
     /// Goes on to the next comparison. `less` answers the last one; the first time it does not matter. `None`: the record is
     /// not one of a sort. Also answers how much work was done beside the comparison.
     pub fn sort_step(&mut self, record: SlotsId, less: bool) -> Option<(SortStep, u64)> {
-        let fields = &mut self.fields[record].values;
+        let place = self.fields[record];
+        let fields = &mut self.slab.values[place.start as usize..][..place.len as usize];
         if fields.len() < RUN {
             return None;
         }
@@ -156,7 +157,7 @@ impl Heap {
     /// How the first compares with the second is what the sort waits for.
     #[inline]
     pub fn sort_question(&self, record: SlotsId) -> (Value, Value) {
-        match self.fields[record].values.get(FIRST..=SECOND) {
+        match self.slots(record).get(FIRST..=SECOND) {
             Some(&[first, second]) => (first, second),
             _ => (Value::UNDEFINED, Value::UNDEFINED),
         }
@@ -165,19 +166,19 @@ impl Heap {
     /// Whether no question has been asked yet.
     #[inline]
     pub fn sort_begins(&self, record: SlotsId) -> bool {
-        self.fields[record].values.get(PHASE) == Some(&Value::ZERO)
+        self.slots(record).get(PHASE) == Some(&Value::ZERO)
     }
 
     /// Whether the question has to be asked again: an allocation got in the way the first time.
     #[inline]
     pub fn sort_asks_again(&mut self, record: SlotsId) -> bool {
-        let place = self.fields[record].values.get_mut(AGAIN);
+        let place = self.slots_mut(record).get_mut(AGAIN);
         place.is_some_and(|again| std::mem::replace(again, Value::ZERO) != Value::ZERO)
     }
 
     /// The question could not be asked.
     pub fn ask_sort_again(&mut self, record: SlotsId) {
-        if let Some(again) = self.fields[record].values.get_mut(AGAIN) {
+        if let Some(again) = self.slots_mut(record).get_mut(AGAIN) {
             *again = Value::int(1);
         }
     }

@@ -97,6 +97,24 @@ impl Record for StringRecord {
     }
 }
 
+impl StringRecord {
+    /// Nothing is added to a text of the image any more.
+    pub(super) fn finish(&mut self) {
+        match &mut self.repr {
+            Repr::Builder(bytes) => self.repr = Repr::Latin1(std::mem::take(&mut **bytes).into_boxed_slice()),
+            Repr::WideBuilder(units) => {
+                self.repr = Repr::Wide(std::mem::take(&mut **units).into_boxed_slice())
+            }
+            Repr::Vacant
+            | Repr::Inline(..)
+            | Repr::Latin1(_)
+            | Repr::Wide(_)
+            | Repr::Rope { .. }
+            | Repr::Slice { .. } => {}
+        }
+    }
+}
+
 pub(super) const RECORD: usize = size_of::<StringRecord>();
 /// What a builder's vector costs besides its content.
 pub(super) const BUILDER: usize = size_of::<Vec<u8>>();

