@@ -6,8 +6,8 @@ use crate::exec::state::{Res, State};
 use crate::heap::Class;
 use crate::value::{Unpacked, Value};
 
-/// Longer values are cut in messages.
-const SHOWN: usize = 100;
+/// Bits of a BigInt that messages spell.
+const LONG_BIGINT: u64 = 256;
 
 pub(super) const ROWS: &[Row] =
     &[("MakeError", make_error), ("Traceback", traceback), ("Show", show), ("BuiltinTag", builtin_tag)];
@@ -58,9 +58,10 @@ impl State {
 
     /// A value as a message shows it.
     pub(crate) fn show(&mut self, v: Value) -> String {
-        let mut text = match v.unpack() {
+        match v.unpack() {
+            Unpacked::String(s) => self.short_text(s),
             Unpacked::Symbol(id) => {
-                let text = self.heap.symbol_description(id).map(|s| self.string_text(s));
+                let text = self.heap.symbol_description(id).map(|s| self.short_text(s));
                 format!("Symbol({})", text.unwrap_or_default())
             }
             Unpacked::Object(_) => match self.builtin_tag(v) {
@@ -68,12 +69,9 @@ impl State {
                 "Array" => "[object Array]".to_owned(),
                 tag => format!("#<{tag}>"),
             },
+            // Spelling a long one costs more than a message is worth.
+            Unpacked::BigInt(id) if self.heap.bigint(id).bits() > LONG_BIGINT => "a BigInt".to_owned(),
             _ => self.describe(v),
-        };
-        if let Some((cut, _)) = text.char_indices().nth(SHOWN) {
-            text.truncate(cut);
-            text.push('…');
         }
-        text
     }
 }

@@ -5,8 +5,9 @@
 //! an absent one finds nothing, whatever a guest does to `Object.prototype`.
 
 use super::{Args, Row};
+use crate::exec::assign::{Placed, place};
 use crate::exec::object::array_push;
-use crate::exec::property::{self, Placed};
+use crate::exec::property;
 use crate::exec::state::{Exit, Res, State};
 use crate::exec::{Helper, Window};
 use crate::heap::{Attrs, Class, Defined, Deleted, Descriptor, Key, ObjId, Own, atoms};
@@ -261,7 +262,7 @@ fn set_on(st: &mut State, w: &mut Window, args: Args) -> Res {
     let obj = object(st, w, args)?;
     let key = st.property_key(args.get(w, 1))?;
     let (value, receiver) = (args.get(w, 2), args.get(w, 3));
-    let placed = property::place(st, Some(obj), key, value, receiver)?;
+    let placed = place(st, Some(obj), key, value, receiver)?;
     let (helper, about) = match placed {
         Placed::Done => return Ok(Value::TRUE),
         Placed::Refused(_) => return Ok(Value::FALSE),

@@ -3,7 +3,7 @@
 use super::internal::{describe, list_enumerable};
 use super::{Args, Row, slow};
 use crate::exec::Window;
-use crate::exec::property::{self, Placed};
+use crate::exec::assign::{Placed, place};
 use crate::exec::state::{Exit, Res, State};
 use crate::heap::{Attrs, Class, Defined, Descriptor, Found, Key, ObjId, Own, atoms, symbols};
 use crate::value::Value;
@@ -86,7 +86,7 @@ fn assign(st: &mut State, w: &mut Window, args: Args) -> Res {
         }
     }
     for (key, value) in values {
-        if property::place(st, Some(to), key, value, target)? != Placed::Done {
+        if place(st, Some(to), key, value, target)? != Placed::Done {
             return Err(st.type_error("Cannot assign to read only property of object"));
         }
     }

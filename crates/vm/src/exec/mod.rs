@@ -8,18 +8,15 @@
 //! inside a getter inside a comparator is nothing special.
 //!
 //! * `run` the loop · `call` calls, returns, unwinding · `frame` · `state` what the machine owns
-//! * `arith`, `property`, `object`, `iterate` the slow sides of instructions
+//! * `arith`, `property`, `assign`, `object`, `exotic`, `iterate` the slow sides of instructions
 //! * `suspend` generators and async functions · `promise` promises and microtasks
 //! * `helper` + `builtins/core.js` what instructions fall back to · `native`, `realm` the engine's own functions and objects
 //! * `code_table` loaded programs · `trace` tracebacks · `blame` messages that name what the script says
 //!
 //! # What is missing
 //!
-//! Async generators (a TypeError when called); proxies and other exotic objects (a TypeError says so); top-level names
-//! shared between scripts (`TopLevel::Shared`: the compiler has the switch, nothing sets it, and lexical ones have no
-//! home yet); regular expression literals; bound functions; template objects are not extensible but not frozen; a
-//! `then` that is a getter counts as absent; more than about 230 arguments from a spread; functions above 65,535
-//! instructions or 240 registers are refused when compiled. The natives are only those that the tests need.
+//! Code from text: `eval` and the `Function` constructor exist by name and refuse. Frozen arrays are sparse, so reading them
+//! costs a hash lookup; a getter is looked up at every read, without a cache.
 //!
 //! ```
 //! use outrigger_vm::exec::{Limits, Step, Vm};
@@ -36,6 +33,7 @@
 //! ```
 
 mod arith;
+pub(crate) mod assign;
 mod cache;
 mod blame;
 mod call;

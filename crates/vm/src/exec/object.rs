@@ -203,7 +203,7 @@ pub(crate) fn set_super(
         return Err(st.enter_helper(w, Helper::SetSuper, &args, 0, FrameFlags::DISCARD));
     }
     let key = st.property_key(key)?;
-    property::set_from(st, w, Some(start), key, v, this)
+    super::assign::set_from(st, w, Some(start), key, v, this)
 }
 
 pub(crate) fn new_private(st: &mut State, k: u32) -> Res {

@@ -1,15 +1,22 @@
 //! Reading and writing properties, with the caches of property sites.
 
 use super::Window;
+use super::assign::{Placed, place_defined, refused, set_from};
 use super::exotic::FREE_HOPS;
 use super::frame::FrameFlags;
 use super::helper::Helper;
 use super::state::{Exit, Res, Site, State};
 use crate::code::ErrorKind;
 use crate::heap::{
-    Attrs, Class, Defined, Deleted, Descriptor, Found, Key, NO_SLOT, ObjId, Own, ShapeId, atoms,
+    Attrs, Class, Deleted, Descriptor, Found, Key, NO_SLOT, ObjId, Own, ShapeId, atoms,
 };
 use crate::value::{Unpacked, Value};
+
+/// Units of a name in a message.
+const SHOWN: usize = 100;
+
+/// Units of a name that are compared for one instruction.
+const UNITS_COMPARED: u64 = 64;
 
 /// `a.key` where the site's own cache has missed.
 #[inline(never)]
@@ -286,169 +293,6 @@ pub(crate) fn set(
     set_from(st, w, start, key, value, receiver)
 }
 
-/// `[[Set]]` of an object for a receiver that need not be the object; a refusal throws.
-pub(crate) fn set_from(
-    st: &mut State,
-    w: &mut Window,
-    start: Option<ObjId>,
-    key: Key,
-    value: Value,
-    receiver: Value,
-) -> Result<(), Exit> {
-    let (helper, about) = match place(st, start, key, value, receiver)? {
-        Placed::Done => return Ok(()),
-        Placed::Refused(refusal) => return Err(refused(st, refusal, key)),
-        Placed::InvalidLength => return Err(st.throw(ErrorKind::Range, "Invalid array length")),
-        Placed::Setter(setter) => {
-            return st.call_above(w, setter, receiver, &[value], 0, FrameFlags::DISCARD).map(|_| ());
-        }
-        Placed::Proxy(proxy) => (Helper::ProxyAssign, Value::object(proxy)),
-        Placed::Element(view) => (Helper::SetViewElement, Value::object(view)),
-        Placed::Receiver => (Helper::AssignOnReceiver, Value::UNDEFINED),
-    };
-    let key = st.heap.key_to_value(key)?;
-    Err(st.enter_helper(w, helper, &[about, key, value, receiver], 0, FrameFlags::DISCARD))
-}
-
-/// What became of an assignment without guest code.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Placed {
-    /// The value is stored.
-    Done,
-    /// It cannot be.
-    Refused(Refusal),
-    /// An array length that is none.
-    InvalidLength,
-    /// This setter must be called with the receiver.
-    Setter(Value),
-    /// This proxy of the chain decides.
-    Proxy(ObjId),
-    /// An element of this typed array, from a value that must be converted first.
-    Element(ObjId),
-    /// The receiver must be asked: it is a proxy, or has a length to be converted.
-    Receiver,
-}
-
-/// Why an assignment is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    ReadOnly,
-    NoSetter,
-    NotExtensible,
-    Primitive,
-}
-
-/// OrdinarySet, as far as it goes without guest code.
-pub(crate) fn place(
-    st: &mut State,
-    start: Option<ObjId>,
-    key: Key,
-    value: Value,
-    receiver: Value,
-) -> Result<Placed, Exit> {
-    let target = receiver.as_object();
-    let mut hops = 0;
-    let mut at = start;
-    while let Some(obj) = at {
-        let own = match st.heap.get_own(obj, key) {
-            Own::Exotic => match place_exotic(st, obj, key, value, target)? {
-                Ok(own) => own,
-                Err(placed) => return Ok(placed),
-            },
-            own => own,
-        };
-        match own {
-            Own::Data { attrs, slot, .. } => {
-                if !attrs.has(Attrs::WRITABLE) {
-                    return Ok(Placed::Refused(Refusal::ReadOnly));
-                }
-                if Some(obj) == target {
-                    if slot != NO_SLOT {
-                        st.heap.set_slot(obj, slot, value);
-                        return Ok(Placed::Done);
-                    }
-                    return place_defined(st, obj, key, Descriptor::value(value));
-                }
-                break;
-            }
-            Own::Accessor { set, .. } if set.is_undefined() => {
-                return Ok(Placed::Refused(Refusal::NoSetter));
-            }
-            Own::Accessor { set, .. } => return Ok(Placed::Setter(set)),
-            Own::Exotic => return Ok(Placed::Proxy(obj)),
-            Own::Absent => {
-                st.hop(&mut hops)?;
-                at = st.heap.prototype(obj);
-            }
-        }
-    }
-    let Some(obj) = target else { return Ok(Placed::Refused(Refusal::Primitive)) };
-    match st.own(obj, key)? {
-        Own::Absent => {
-            if let Some(array) = receiver.as_array()
-                && key.as_index() == Some(st.heap.array_length(array))
-                && st.heap.is_extensible(obj)
-                && st.heap.array_push(array, value)?
-            {
-                return Ok(Placed::Done);
-            }
-            place_defined(st, obj, key, Descriptor::data(value, Attrs::ALL))
-        }
-        Own::Data { attrs, .. } if attrs.has(Attrs::WRITABLE) => {
-            place_defined(st, obj, key, Descriptor::value(value))
-        }
-        Own::Data { .. } | Own::Accessor { .. } => Ok(Placed::Refused(Refusal::ReadOnly)),
-        Own::Exotic => Ok(Placed::Receiver),
-    }
-}
-
-/// The property of an exotic object on the way of an assignment, or what became of it there.
-fn place_exotic(
-    st: &mut State,
-    obj: ObjId,
-    key: Key,
-    value: Value,
-    target: Option<ObjId>,
-) -> Result<Result<Own, Placed>, Exit> {
-    let own = st.own_exotic(obj, key)?;
-    if st.heap.class(obj) != Class::TypedArray {
-        return Ok(Ok(own));
-    }
-    if Some(obj) != target {
-        // Elements that are not there swallow what is assigned to them.
-        return Ok(if own == Own::Absent { Err(Placed::Done) } else { Ok(own) });
-    }
-    if !st.fits_element(obj, value) {
-        return Ok(Err(Placed::Element(obj)));
-    }
-    if let Some(index) = key.as_index() {
-        st.heap.view_set(obj, index, value);
-    }
-    Ok(Err(Placed::Done))
-}
-
-fn place_defined(st: &mut State, obj: ObjId, key: Key, desc: Descriptor) -> Result<Placed, Exit> {
-    Ok(match st.define(obj, key, &desc)? {
-        Defined::Yes => Placed::Done,
-        Defined::No if desc.writable.is_none() => Placed::Refused(Refusal::ReadOnly),
-        Defined::No => Placed::Refused(Refusal::NotExtensible),
-        Defined::InvalidLength => Placed::InvalidLength,
-        Defined::Exotic => Placed::Receiver,
-    })
-}
-
-#[cold]
-fn refused(st: &mut State, refusal: Refusal, key: Key) -> Exit {
-    let name = st.key_text(key);
-    let message = match refusal {
-        Refusal::ReadOnly => format!("Cannot assign to read only property '{name}' of object"),
-        Refusal::NoSetter => format!("Cannot set property {name} of object which has only a getter"),
-        Refusal::NotExtensible => format!("Cannot add property {name}, object is not extensible"),
-        Refusal::Primitive => format!("Cannot create property '{name}' on a primitive value"),
-    };
-    st.type_error(&message)
-}
-
 /// `a[b] = c` beyond dense arrays.
 #[inline(never)]
 pub(crate) fn set_elem(
@@ -663,6 +507,10 @@ impl State {
         {
             return Ok(key);
         }
+        // A long name must be compared with the one that is known already.
+        if let Some(s) = v.as_string() {
+            self.burn(u64::from(self.heap.string_length(s)) / UNITS_COMPARED)?;
+        }
         if let Some(key) = self.heap.key_of_value(v)? {
             return Ok(key);
         }
@@ -670,12 +518,27 @@ impl State {
         Ok(self.heap.key_of_string(s)?)
     }
 
-    /// A key for messages.
+    /// A key for messages: the beginning of a long one.
     pub(crate) fn key_text(&mut self, key: Key) -> String {
         match self.heap.key_to_value(key).ok().and_then(Value::as_string) {
-            Some(s) => self.string_text(s),
+            Some(s) => self.short_text(s),
             None => "Symbol()".to_owned(),
         }
+    }
+
+    /// A string for messages: the beginning of a long one.
+    pub(crate) fn short_text(&mut self, s: crate::heap::StrId) -> String {
+        let mut out = String::new();
+        let mut left = SHOWN;
+        self.heap.each_part(s, |part| {
+            let taken = part.len().min(left);
+            left -= taken;
+            out.push_str(&part.slice(0, taken).to_string_lossy());
+        });
+        if self.heap.string_length(s) as usize > SHOWN {
+            out.push('…');
+        }
+        out
     }
 
     pub(crate) fn string_text(&mut self, s: crate::heap::StrId) -> String {

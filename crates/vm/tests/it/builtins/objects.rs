@@ -1,7 +1,8 @@
 //! Objects, functions, proxies, errors and symbols: what node makes of each script (and, in three of them, what
 //! the language says where node 20 does not do it yet).
 
-use super::check;
+use super::{LIMITS, check, eval};
+use outrigger_vm::exec::{Limits, Step, Vm};
 
 #[test]
 fn objects_list_their_properties_in_the_order_of_the_language() {
@@ -506,4 +507,74 @@ fn exotic_objects_keep_their_own_rules() {
         ("(function (a) { arguments[0] = 9; return a + arguments[0] + arguments.length; })(1, 2)", "12"),
         ("(function () { return [...arguments].join() + Object.keys(arguments).join(); })(1, 2)", "1,20,1"),
     ]);
+}
+
+/// The instructions that a script costs.
+fn cost(source: &str) -> u64 {
+    let mut vm = Vm::new(LIMITS, &[]).expect("an empty engine fits");
+    vm.load(source).expect("a valid script");
+    let before = vm.fuel();
+    assert!(matches!(vm.run(), Step::Completed(_)), "{source}");
+    before - vm.fuel()
+}
+
+#[test]
+fn every_step_along_a_long_prototype_chain_is_paid_for() {
+    let chain = "let o = {}; for (let i = 0; i < 20000; i++) o = Object.create(o);";
+    let making = cost(chain);
+    for what in [
+        "o.absent",
+        "'absent' in o",
+        "o[Symbol.iterator]",
+        "({}) instanceof Object.assign(() => 1, {prototype: {}}) || o instanceof Map",
+        "Reflect.get(o, 'absent')",
+        "Object.prototype.isPrototypeOf.call({}, o)",
+        "for (const k in o);",
+    ] {
+        let looking = cost(&format!("{chain} {what}")) - making;
+        assert!((19_000..400_000).contains(&looking), "{what} costs {looking}");
+    }
+}
+
+#[test]
+fn a_name_of_a_million_characters_is_paid_for_and_cut_in_messages() {
+    let name =
+        "const name = 'x'.repeat(1e6) + 'y'; const same = 'x'.repeat(1e6) + 'y'; const o = {[name]: 1};";
+    let looking = cost(&format!("{name} o[same]")) - cost(name);
+    assert!((10_000..200_000).contains(&looking), "{looking}");
+    let message = eval(&format!("{name} try {{ undefined[name]; }} catch (e) {{ e.message.length < 300; }}"));
+    assert_eq!(message, "true");
+}
+
+#[test]
+fn proxies_that_lead_to_each_other_end_with_a_limit() {
+    for (script, end) in [
+        (
+            "const t = {}; const p = new Proxy(t, {}); Object.setPrototypeOf(t, p); p.absent",
+            "limit call depth limit exceeded",
+        ),
+        (
+            "let p = {}; for (let i = 0; i < 1e4; i++) p = new Proxy(p, {}); p.absent",
+            "limit call depth limit exceeded",
+        ),
+        ("let p = []; for (let i = 0; i < 1e4; i++) p = new Proxy(p, {}); Array.isArray(p)", "true"),
+        ("let f = () => 1; for (let i = 0; i < 1e4; i++) f = f.bind(); f()", "1"),
+        ("const h = {}; h.get = new Proxy(() => 1, h); new Proxy({}, h).x", "1"),
+    ] {
+        assert_eq!(eval(script), end, "{script}");
+    }
+}
+
+#[test]
+fn a_trap_that_never_ends_is_stopped_by_the_budget() {
+    let limits = Limits { instructions: 100_000, ..LIMITS };
+    for script in [
+        "new Proxy({}, {get() { for (;;); }}).x",
+        "new Proxy({}, {ownKeys: () => ({length: 2 ** 53})}); Object.keys(new Proxy({}, {ownKeys: () => ({length: 2 ** 53, get 0() { for (;;); }})}))",
+        "const o = {get x() { return this.x; }}; for (;;) Object.assign({}, {y: 1})",
+    ] {
+        let mut vm = Vm::new(limits, &[]).expect("an empty engine fits");
+        vm.load(script).expect("a valid script");
+        assert!(matches!(vm.run(), Step::Limit(_)), "{script}");
+    }
 }
