@@ -35,7 +35,8 @@ pub(super) const ROWS: &[Row] = &[
     ("ArrayWithPrototype", array_with_prototype),
     ("SetLength", set_length),
     ("Put", put),
-    ("CopyArray", copy_array),
+    ("PlainList", plain_list),
+    ("PutAll", put_all),
     ("IsSimple", |st, w, a| Ok(Value::bool(a.get(w, 0).as_array().is_some_and(|o| is_simple(st, o))))),
     ("Unscopables", unscopables),
     ("ArrayIntrinsics", array_intrinsics),
@@ -60,9 +61,12 @@ pub(super) fn is_simple(st: &State, array: ObjId) -> bool {
         && st.heap.prototype(prototype) == Some(st.realm.object_prototype)
 }
 
-/// Whether adding an element to the array meets no setter on the way up.
-fn can_add(st: &mut State, array: ObjId) -> bool {
-    is_simple(st, array) && st.heap.index_free([st.realm.array_prototype, st.realm.object_prototype])
+impl State {
+    /// Whether adding an element to the array meets no setter on the way up.
+    pub(crate) fn can_add_elements(&mut self, array: ObjId) -> bool {
+        is_simple(self, array)
+            && self.heap.index_free([self.realm.array_prototype, self.realm.object_prototype])
+    }
 }
 
 /// Whether ArraySpeciesCreate makes a plain array.
@@ -202,7 +206,7 @@ fn fill_declared(st: &mut State, w: &Window, args: Args) -> Res {
     let Some(array) = args.this.as_array() else { return slow() };
     let all = args.get(w, 1).is_undefined() && args.get(w, 2).is_undefined();
     let length = st.heap.array_length(array);
-    if !all || length > MOST_DENSE || !can_add(st, array) {
+    if !all || length > MOST_DENSE || !st.can_add_elements(array) {
         return slow();
     }
     st.burn(u64::from(length) / 4)?;
@@ -266,7 +270,7 @@ fn pop(st: &mut State, _w: &mut Window, args: Args) -> Res {
 
 fn push(st: &mut State, w: &mut Window, args: Args) -> Res {
     let Some(array) = args.this.as_array() else { return slow() };
-    if !can_add(st, array) {
+    if !st.can_add_elements(array) {
         return slow();
     }
     if args.argc == 1 {
@@ -301,7 +305,7 @@ fn shift(st: &mut State, _w: &mut Window, args: Args) -> Res {
     }
     // A hole later on would be moved like an element, and that is right only if nothing shines through it.
     let Some(first) = st.heap.array_get(array, 0) else { return slow() };
-    if !can_add(st, array) {
+    if !st.can_add_elements(array) {
         return slow();
     }
     st.burn(1)?;
@@ -335,7 +339,7 @@ fn splice(st: &mut State, w: &mut Window, args: Args) -> Res {
         }
     };
     let removed = values.get(start..start + gone).unwrap_or_default().to_vec();
-    if !plain_species(st, array) || !can_add(st, array) {
+    if !plain_species(st, array) || !st.can_add_elements(array) {
         return slow();
     }
     let added = items.get(2..).unwrap_or_default();
@@ -361,7 +365,7 @@ fn to_reversed(st: &mut State, _w: &mut Window, args: Args) -> Res {
 
 fn unshift(st: &mut State, w: &mut Window, args: Args) -> Res {
     let Some(array) = args.this.as_array() else { return slow() };
-    if !can_add(st, array) {
+    if !st.can_add_elements(array) {
         return slow();
     }
     let items = arguments(&args, w)?;
@@ -461,11 +465,25 @@ fn put(st: &mut State, w: &mut Window, args: Args) -> Res {
     Ok(Value::UNDEFINED)
 }
 
-/// `%CopyArray(list)` of a list of the prelude's own.
-fn copy_array(st: &mut State, w: &mut Window, args: Args) -> Res {
-    let Some((array, values)) = packed(st, args.get(w, 0)) else { return slow() };
+/// `%PlainList(o)`: the elements of a dense array that lacks none, of which none is undefined; otherwise undefined.
+fn plain_list(st: &mut State, w: &mut Window, args: Args) -> Res {
+    let Some((array, values)) = packed(st, args.get(w, 0)) else { return Ok(Value::UNDEFINED) };
+    if values.iter().any(|v| v.is_undefined()) {
+        return Ok(Value::UNDEFINED);
+    }
     let n = values.len();
     copy(st, array, 0, n)
+}
+
+/// `%PutAll(o, list)`: assigns a list's elements to a dense array that has as many; false if it is not so.
+fn put_all(st: &mut State, w: &mut Window, args: Args) -> Res {
+    let (Some((array, old)), Some((list, _))) = (packed(st, args.get(w, 0)), packed(st, args.get(w, 1)))
+    else {
+        return Ok(Value::FALSE);
+    };
+    let n = old.len();
+    st.burn(n as u64 / 16)?;
+    Ok(Value::bool(st.heap.assign_elements(array, list)))
 }
 
 fn unscopables(st: &mut State, w: &mut Window, args: Args) -> Res {

@@ -56,6 +56,12 @@
         %ThrowTypeError("The comparison function must be either a function or undefined");
       }
       const o = %ToObject(this), n = %lengthOf(o);
+      const plain = compare === undefined ? undefined : %PlainList(o);
+      if (plain !== undefined) {
+        mergeSort(plain, compare);
+        if (!%PutAll(o, plain)) for (let k = 0; k < n; k++) o[k] = plain[k];
+        return o;
+      }
       const list = %NewArray();
       for (let k = 0; k < n; k++) if (k in o) %Append(list, o[k]);
       const sorted = sortList(list, compare), m = sorted.length;
@@ -71,7 +77,10 @@
       if (compare !== undefined && !%IsCallable(compare)) {
         %ThrowTypeError("The comparison function must be either a function or undefined");
       }
-      const o = %ToObject(this), n = %lengthOf(o), list = %arrayCreate(undefined, n);
+      const o = %ToObject(this), n = %lengthOf(o);
+      const plain = compare === undefined ? undefined : %PlainList(o);
+      if (plain !== undefined) return mergeSort(plain, compare);
+      const list = %arrayCreate(undefined, n);
       for (let k = 0; k < n; k++) %Append(list, o[k]);
       return sortList(list, compare);
     },

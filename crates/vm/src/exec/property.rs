@@ -302,6 +302,15 @@ pub(crate) fn set_elem(
     key: Value,
     value: Value,
 ) -> Result<(), Exit> {
+    if let (Some(array), Some(i)) = (receiver.as_array(), key.as_int())
+        && i >= 0
+        && i as u32 == st.heap.array_length(array)
+        && st.can_add_elements(array)
+        && st.heap.array_push(array, value)?
+    {
+        // The next element of an array, where nobody up the chain has a say.
+        return Ok(());
+    }
     if let Some((view, index)) = view_element(st, receiver, key)
         && st.fits_element(view, value)
     {

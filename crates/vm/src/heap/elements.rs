@@ -213,6 +213,19 @@ impl Heap {
         elements.values = values;
     }
 
+    /// Overwrites the elements of one dense array with those of another, if there are as many.
+    #[must_use]
+    pub fn assign_elements(&mut self, to: ObjId, from: ObjId) -> bool {
+        let (Some(to), Some(from)) = (self.full_elements(to), self.full_elements(from)) else { return false };
+        if to == from || self.elements[to].length != self.elements[from].length {
+            return to == from;
+        }
+        let source = std::mem::take(&mut self.elements[from].values);
+        self.elements[to].values.copy_from_slice(&source);
+        self.elements[from].values = source;
+        true
+    }
+
     /// A new array with a part of the elements of a dense one.
     pub fn new_array_from(
         &mut self,
