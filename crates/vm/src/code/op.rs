@@ -351,6 +351,12 @@ pub enum Op {
     SetRecord(R, R, u16) = 167,
     /// `d = whether there is a global of site s`, for an assignment whose value may make or remove it
     HasGlobal(R, S) = 168,
+    /// `if a < b pc = t`, backwards; what the round costs is charged first
+    LoopLt(R, R, T) = 169,
+    /// `if a < integer pc = t`, backwards; likewise
+    LoopLtInt(R, i16, T) = 170,
+    /// `if a !== integer pc = t`
+    JNotInt(R, i16, T) = 171,
 }
 
 const _: () = assert!(size_of::<Op>() == 8);

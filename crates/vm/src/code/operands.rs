@@ -260,6 +260,9 @@ table! {
     GetRecord(a reg, b reg, c cost) = 166;
     SetRecord(a reg, b reg, c cost) = 167;
     HasGlobal(a reg, b site) = 168;
+    LoopLt(a reg, b reg, c jump) = 169;
+    LoopLtInt(a reg, b short, c jump) = 170;
+    JNotInt(a reg, b short, c jump) = 171;
     ---
     RetUndef = 129;
     Nop = 160;

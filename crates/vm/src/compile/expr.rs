@@ -540,13 +540,16 @@ impl Compiler<'_> {
             Expr::Binary { op, left, right }
                 if !self.is_spine(left) && fused(op, Sense::Unless).is_some() =>
             {
-                if op == BinaryOp::Less
-                    && let Expr::Number(n) = self.tree.expr(right)
-                    && let Some(i) = small_int(n).and_then(|i| i16::try_from(i).ok())
+                if let Some(i) = self.short_int(right)
+                    && let BinaryOp::Less | BinaryOp::StrictEqual = op
                 {
                     let a = self.expr(left);
                     self.emit.at(self.tree.expr_span(id).start);
-                    self.emit.jump(|t| Op::JNotLtInt(a, i, t), label);
+                    if op == BinaryOp::Less {
+                        self.emit.jump(|t| Op::JNotLtInt(a, i, t), label);
+                    } else {
+                        self.emit.jump(|t| Op::JNotInt(a, i, t), label);
+                    }
                 } else {
                     self.compare_jump(id, (op, left, right), Sense::Unless, label);
                 }
@@ -557,6 +560,38 @@ impl Compiler<'_> {
             }
         }
         self.emit.release(mark);
+    }
+
+    /// The end of a loop: back to `top` if the test holds, on to `end`, which is bound next, otherwise.
+    pub(crate) fn loop_while(&mut self, test: ExprId, top: Label, end: Label) {
+        let Expr::Binary { op: BinaryOp::Less, left, right } = self.tree.expr(test) else {
+            self.jump_unless(test, end);
+            return self.emit.loop_to(top);
+        };
+        if self.is_spine(left) {
+            self.jump_unless(test, end);
+            return self.emit.loop_to(top);
+        }
+        let mark = self.emit.mark();
+        if let Some(i) = self.short_int(right) {
+            let a = self.expr(left);
+            self.emit.at(self.tree.expr_span(test).start);
+            self.emit.jump(|t| Op::LoopLtInt(a, i, t), top);
+        } else {
+            let a = self.stable(left, &[right]);
+            let b = self.expr(right);
+            self.emit.at(self.tree.expr_span(test).start);
+            self.emit.jump(|t| Op::LoopLt(a, b, t), top);
+        }
+        self.emit.release(mark);
+    }
+
+    /// The value of a literal that is an integer of sixteen bits.
+    fn short_int(&self, id: ExprId) -> Option<i16> {
+        match self.tree.expr(id) {
+            Expr::Number(n) => small_int(n).and_then(|i| i16::try_from(i).ok()),
+            _ => None,
+        }
     }
 
     /// Jumps to `label` if the expression is truthy; falls through otherwise.

@@ -56,11 +56,13 @@ impl Compiler<'_> {
             self.emit.at(self.tree.expr_span(update).start);
             self.effect(update);
         }
-        if let Some(test) = test {
-            self.emit.at(self.tree.expr_span(test).start);
-            self.jump_unless(test, end);
+        match test {
+            Some(test) => {
+                self.emit.at(self.tree.expr_span(test).start);
+                self.loop_while(test, top, end);
+            }
+            None => self.emit.loop_to(top),
         }
-        self.emit.loop_to(top);
         self.emit.bind(end);
     }
 

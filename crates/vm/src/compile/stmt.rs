@@ -184,11 +184,12 @@ impl Compiler<'_> {
         self.stmt(body, Vec::new());
         self.control.pop();
         self.emit.bind(next);
-        if !forever {
+        if forever {
+            self.emit.loop_to(top);
+        } else {
             self.emit.at(self.tree.expr_span(test).start);
-            self.jump_unless(test, end);
+            self.loop_while(test, top, end);
         }
-        self.emit.loop_to(top);
         self.emit.bind(end);
     }
 
@@ -202,8 +203,7 @@ impl Compiler<'_> {
         self.control.pop();
         self.emit.bind(next);
         self.emit.at(self.tree.expr_span(test).start);
-        self.jump_unless(test, end);
-        self.emit.loop_to(top);
+        self.loop_while(test, top, end);
         self.emit.bind(end);
     }
 

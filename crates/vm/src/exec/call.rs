@@ -489,7 +489,12 @@ pub(crate) fn cell_value(id: crate::heap::CellId) -> Value {
 /// Where a fused compare goes if the comparison is `truth`.
 fn branch_target(op: Op, truth: bool) -> Option<u32> {
     match op {
-        Op::JLt(_, _, t) | Op::JLe(_, _, t) | Op::JGt(_, _, t) | Op::JGe(_, _, t) => truth.then_some(t),
+        Op::JLt(_, _, t)
+        | Op::JLe(_, _, t)
+        | Op::JGt(_, _, t)
+        | Op::JGe(_, _, t)
+        | Op::LoopLt(_, _, t)
+        | Op::LoopLtInt(_, _, t) => truth.then_some(t),
         Op::JNotLt(_, _, t)
         | Op::JNotLe(_, _, t)
         | Op::JNotGt(_, _, t)

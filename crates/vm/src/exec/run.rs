@@ -277,6 +277,17 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 }
             }};
         }
+        // A back edge that knows no cost: as long as the round is, and a far jump pays for itself.
+        macro_rules! back {
+            ($t:expr) => {{
+                let cost = u64::from(pc.saturating_sub($t as u16).max(1));
+                pc = $t as u16;
+                match st.fuel.checked_sub(cost) {
+                    Some(left) => st.fuel = left,
+                    None => return st.end_slice(cost, abs!()),
+                }
+            }};
+        }
         macro_rules! jump_if {
             ($cond:expr, $t:expr) => {
                 if $cond {
@@ -497,6 +508,17 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                         None => return st.end_slice(u64::from(cost), abs!()),
                     }
                 }
+                Op::LoopLt(a, b, t) => {
+                    if relation!(r!(a), r!(b), <, Relation::Lt, 0, FrameFlags::BRANCH) {
+                        back!(t);
+                    }
+                }
+                Op::LoopLtInt(a, i, t) => {
+                    let limit = Value::int(i32::from(i));
+                    if relation!(r!(a), limit, <, Relation::Lt, 0, FrameFlags::BRANCH) {
+                        back!(t);
+                    }
+                }
                 Op::JTrue(a, t) => jump_if!(st.heap.truthy(r!(a)), t),
                 Op::JFalse(a, t) => jump_if!(!st.heap.truthy(r!(a)), t),
                 Op::JNullish(a, t) => jump_if!(r!(a).is_nullish(), t),
@@ -534,6 +556,15 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code) -> Exit {
                 Op::JSeq(a, b, t) => jump_if!(strict!(r!(a), r!(b)), t),
                 Op::JSne(a, b, t) => jump_if!(!strict!(r!(a), r!(b)), t),
                 Op::JHole(a, t) => jump_if!(r!(a).is_hole(), t),
+                Op::JNotInt(a, i, t) => {
+                    let v = r!(a);
+                    let same = if v.is_int() {
+                        v == Value::int(i32::from(i))
+                    } else {
+                        v.as_number() == Some(f64::from(i))
+                    };
+                    jump_if!(!same, t);
+                }
                 Op::JInt(a, i, t) => jump_if!(r!(a) == Value::int(i32::from(i)), t),
 
                 Op::NewCell(d, a) => alloc!(d, st.heap.new_cell(r!(a)), cell_value),

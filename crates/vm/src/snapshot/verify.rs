@@ -70,6 +70,8 @@ fn check_jump(pc: u32, op: Op, target: Option<u32>, landings: &mut FxHashSet<u32
     match op {
         Op::FarJump(_) => return Ok(()),
         Op::Loop(cost, _) => require(cost > 0, "a loop costs nothing")?,
+        // They charge for the distance, or for the comparison that had to be called.
+        Op::LoopLt(..) | Op::LoopLtInt(..) => {}
         _ => {
             require(target > pc, "a jump leads back")?;
             landings.insert(target);
