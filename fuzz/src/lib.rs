@@ -31,6 +31,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("script", engine::script),
     ("program", engine::program),
     ("pattern", engine::pattern),
+    ("snapshot_load", engine::snapshot_load),
+    ("program_load", engine::program_load),
 ];
 
 pub use frames::frames;

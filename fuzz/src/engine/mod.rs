@@ -1,8 +1,10 @@
 //! The engine: any text, any generated program and any pattern end without a panic, within their limits.
 
+mod blob;
 pub mod generate;
 mod pattern;
 
+pub use blob::{program_load, snapshot_load};
 pub use pattern::pattern;
 
 use crate::Choices;
