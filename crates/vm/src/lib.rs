@@ -1,4 +1,4 @@
-//! The JavaScript engine that `mustard` runs: parse, compile, execute. Snapshots and most built-ins are still to come.
+//! The JavaScript engine that `mustard` runs: parse, compile, execute, snapshot.
 //!
 //! # Theory of operation
 //!
@@ -13,6 +13,7 @@
 //!   helper written in JavaScript, which suspends like any other.
 //! * [`heap`] and [`value`]: NaN-boxed values, shapes, strings, arrays, ordered tables, an exact collector. Memory is charged
 //!   before it is taken.
+//! * [`snapshot`]: programs and whole machines as bytes, checked in full when they come back.
 //! * [`regex`]: patterns on fuel.
 //! * [`text`]: numbers, BigInt, dates, JSON text, URIs, Unicode and American English formatting as pure functions.
 //!

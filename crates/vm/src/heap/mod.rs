@@ -12,9 +12,12 @@
 //! across an allocation unless it is a root; empty all inline caches when a collection reports freed shapes; and repeat
 //! the whole operation after `Collect`.
 //!
-//! Not here yet: the snapshot codec (every arena can be walked by id for it; charged capacities must be written or
-//! trimmed first), typed array elements and module namespaces (answered `Exotic`), finalisation callbacks, and a dense
-//! form for frozen arrays (they are sparse, so reading them costs a hash lookup).
+//! A heap can be an *image*, from which others are forked (`shared`): what a fork starts with is not charged to it and never
+//! collected. `save` writes in what a fork differs from its image, `load` reads it back, `check` trusts none of it. A new
+//! kind of record, or a new field of one, takes a line in `save` and one in `load`.
+//!
+//! Not here yet: module namespaces (answered `Exotic`), finalisation callbacks, and a dense form for frozen arrays (they
+//! are sparse, so reading them costs a hash lookup).
 //!
 //! ```
 //! use outrigger_vm::heap::{Attrs, Found, Heap, Limits, Pace};
