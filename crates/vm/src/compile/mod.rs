@@ -5,18 +5,20 @@
 //! spines (sums, member chains, `else if`) are walked with loops; every other descent is bounded by the parser's
 //! nesting limit and counted again here.
 //!
-//! Rooms: `emit` is one function under construction; `function` prologues; `variable` where names live; `expr`,
-//! `chain` (members and calls), `assign` (targets and patterns), `stmt`, `control` (leaving blocks through
-//! `finally` and iterators), `iterate` (loops), `class`.
+//! Rooms: `emit` is one function under construction, `paged` what becomes of a long one; `function` prologues; `variable`
+//! where names live; `expr`, `literal`, `condition`, `chain` (members and calls), `assign` (targets and patterns), `stmt`,
+//! `control` (leaving blocks through `finally` and iterators), `iterate` (loops), `class`.
 
 mod assign;
 mod chain;
 mod class;
+mod condition;
 mod control;
 mod emit;
 mod expr;
 mod function;
 mod iterate;
+mod literal;
 mod paged;
 mod stmt;
 mod variable;

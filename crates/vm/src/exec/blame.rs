@@ -8,11 +8,14 @@ use crate::value::{Unpacked, Value};
 use std::sync::Arc;
 
 /// Callees with a longer text are not quoted.
-const QUOTED: usize = 60;
+const QUOTED: usize = 40;
 /// How far back the instruction that found a callee is looked for.
-const LOOKED_BACK: u32 = 500;
+const LOOKED_BACK: u32 = 200;
 /// Names that are compared with a wrong one.
-const COMPARED: usize = 500;
+const COMPARED: usize = 200;
+/// What looking for the text costs, and what one comparison costs.
+const LOOKING_COST: u64 = 32;
+const COMPARING_COST: u64 = 16;
 
 impl State {
     /// `w[a]` was called and is not a function.
@@ -28,11 +31,17 @@ impl State {
     }
 
     fn blame(&mut self, w: &Window, a: u8, problem: &str) -> Exit {
+        if let Err(exit) = self.burn(LOOKING_COST) {
+            return exit;
+        }
         let callee = w[a as usize];
         let (text, key) = self.callee_text(a);
         let text = text.unwrap_or_else(|| self.show(callee));
         let hint = match key.filter(|_| callee.is_undefined()) {
-            Some(key) => self.similar(w[a as usize + 1], key),
+            Some(key) => match self.similar(w[a as usize + 1], key) {
+                Ok(hint) => hint,
+                Err(exit) => return exit,
+            },
             None => None,
         };
         let hint = hint.map(|name| format!(" — did you mean `{name}`?")).unwrap_or_default();
@@ -74,10 +83,10 @@ impl State {
     }
 
     /// A callable property of the value, or one on its prototypes, whose name is nearly the wrong one.
-    fn similar(&mut self, receiver: Value, key: Key) -> Option<String> {
+    fn similar(&mut self, receiver: Value, key: Key) -> Result<Option<String>, Exit> {
         let wrong = self.key_text(key);
         if wrong.chars().count() < 2 || wrong.len() > QUOTED {
-            return None;
+            return Ok(None);
         }
         let mut at = match receiver.unpack() {
             Unpacked::Object(obj) => Some(obj),
@@ -92,6 +101,7 @@ impl State {
             if !self.heap.own_keys(obj, &mut keys) {
                 break;
             }
+            self.burn(keys.len() as u64 + 1)?;
             for key in
                 keys.into_iter().filter(|k| k.as_symbol().is_none() && k.as_index().is_none()).take(left)
             {
@@ -100,20 +110,22 @@ impl State {
                     Own::Data { value, .. } => self.heap.is_callable(value),
                     Own::Absent | Own::Accessor { .. } | Own::Exotic => false,
                 };
-                let name = self.key_text(key);
+                // A guest can make names as long as it likes: they are measured before they are read.
+                let length = key.as_atom().map_or(usize::MAX, |s| self.heap.string_length(s) as usize);
                 let allowed = 1 + wrong.len() / 4;
-                if callable
-                    && name.len().abs_diff(wrong.len()) <= allowed
-                    && let distance = distance(&wrong, &name)
-                    && distance <= allowed
-                    && best.as_ref().is_none_or(|(d, _)| distance < *d)
-                {
+                if !callable || length.abs_diff(wrong.len()) > allowed {
+                    continue;
+                }
+                self.burn(COMPARING_COST)?;
+                let name = self.key_text(key);
+                let distance = distance(&wrong, &name);
+                if distance <= allowed && best.as_ref().is_none_or(|(d, _)| distance < *d) {
                     best = Some((distance, name));
                 }
             }
             at = self.heap.prototype(obj).filter(|_| left > 0);
         }
-        best.map(|(_, name)| name)
+        Ok(best.map(|(_, name)| name))
     }
 }
 

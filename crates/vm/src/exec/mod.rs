@@ -9,9 +9,16 @@
 //!
 //! * `run` the loop · `call` calls, returns, unwinding · `frame` · `state` what the machine owns
 //! * `arith`, `property`, `assign`, `object`, `exotic`, `iterate` the slow sides of instructions
-//! * `suspend` generators and async functions · `promise` promises and microtasks
+//! * `suspend` generators and async functions · `async_generator` · `promise` promises and microtasks
 //! * `helper` + `builtins/core.js` what instructions fall back to · `native`, `realm` the engine's own functions and objects
 //! * `code_table` loaded programs · `trace` tracebacks · `blame` messages that name what the script says
+//!
+//! # Sizes
+//!
+//! A function keeps its variables in registers; if it has more than fit, in a record on the heap, which is slower. Code is
+//! laid out in pages of 65,536 instructions, joined by far jumps. Arguments are registers of the caller; more than about
+//! 230 of them are passed as an array. What is refused when compiled: more than about 230 parameters, expressions that need
+//! more than 240 temporary values at once, more than four million instructions in one function.
 //!
 //! # What is missing
 //!
@@ -34,6 +41,7 @@
 
 mod arith;
 pub(crate) mod assign;
+mod async_generator;
 mod cache;
 mod blame;
 mod call;

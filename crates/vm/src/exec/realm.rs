@@ -92,6 +92,9 @@ prototypes! {
     IntlRelativeTimeFormat: Object,
 }
 
+/// What a traceback costs.
+const ERROR_COST: u64 = 16;
+
 /// Well-known objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Realm {
@@ -371,6 +374,7 @@ impl State {
 
     /// An error object with its `message` and a `stack` of where it was made.
     pub(crate) fn make_error(&mut self, prototype: ObjId, message: Option<Value>) -> Res {
+        self.burn(ERROR_COST)?;
         let shape = self.heap.root_shape(Some(prototype))?;
         let places = self.active_places();
         let object = self.heap.new_object_with_slots(shape, Class::Error, Flags::NONE, &places)?;

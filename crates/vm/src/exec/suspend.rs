@@ -3,10 +3,8 @@
 //! A suspended frame is a record of internal fields on the heap: where it stands, how it is resumed, and its
 //! registers. Resuming pushes a frame marked `RESTORE`; the outer loop copies the registers back.
 //!
-//! An async generator has a queue of requests besides: a list of arrays `[mode, value, promise, next]`, first and last in
-//! two fields of its record. What happens when its body is over is in `suspend.js`.
+//! An async generator has a queue of requests besides: see `async_generator`.
 
-use super::Window;
 use super::call::Calling;
 use super::code_table::Code;
 use super::frame::{Frame, FrameFlags};
@@ -18,41 +16,33 @@ use crate::code::FunctionKind;
 use crate::heap::{AllocError, Class, ClosureId, Point, SlotsId};
 use crate::value::{Internal, Value};
 
-const STATE: usize = 0;
+pub(super) const STATE: usize = 0;
 const FUNC: usize = 1;
 const PC: usize = 2;
 const CLOSURE: usize = 3;
 const DST: usize = 4;
 const MODE_REGISTER: usize = 5;
-const PROMISE: usize = 6;
+pub(super) const PROMISE: usize = 6;
 const CALLEE: usize = 7;
-const SENT: usize = 8;
-const MODE: usize = 9;
+pub(super) const SENT: usize = 8;
+pub(super) const MODE: usize = 9;
 /// The first and the last request of an async generator; undefined when there is none. `suspend.js` knows these numbers,
 /// those of the request's parts and those of the phases.
-const QUEUE: usize = 10;
-const LAST: usize = 11;
+pub(super) const QUEUE: usize = 10;
+pub(super) const LAST: usize = 11;
 const REGISTERS: usize = 12;
 /// The fields of a suspended frame before its registers.
 pub(crate) const RECORD_FIELDS: usize = REGISTERS;
 
-/// The parts of a request.
-mod request {
-    pub(super) const MODE: u32 = 0;
-    pub(super) const VALUE: u32 = 1;
-    pub(super) const PROMISE: u32 = 2;
-    pub(super) const NEXT: u32 = 3;
-}
-
 /// What a suspended body is doing.
-mod phase {
-    pub(super) const START: i32 = 0;
-    pub(super) const YIELDED: i32 = 1;
+pub(super) mod phase {
+    pub(in super::super) const START: i32 = 0;
+    pub(in super::super) const YIELDED: i32 = 1;
     /// On the stack, or awaiting.
-    pub(super) const RUNNING: i32 = 2;
-    pub(super) const DONE: i32 = 3;
+    pub(in super::super) const RUNNING: i32 = 2;
+    pub(in super::super) const DONE: i32 = 3;
     /// An async generator that is over and awaits what it was told to return.
-    pub(super) const RETURNING: i32 = 4;
+    pub(in super::super) const RETURNING: i32 = 4;
 }
 
 /// How a generator or awaiting frame is resumed.
@@ -63,7 +53,7 @@ pub(crate) enum Resume {
     Return,
 }
 
-fn raw(n: u32) -> Value {
+pub(super) fn raw(n: u32) -> Value {
     Value::internal(Internal::Raw(n))
 }
 
@@ -94,15 +84,15 @@ pub(crate) fn saved_frame(fields: &[Value]) -> SavedFrame {
 }
 
 impl State {
-    fn record(&self, object: Value) -> Option<SlotsId> {
+    pub(super) fn record(&self, object: Value) -> Option<SlotsId> {
         object.as_object().and_then(|o| self.heap.slots_of(o))
     }
 
-    fn field(&self, record: SlotsId, n: usize) -> Value {
+    pub(super) fn field(&self, record: SlotsId, n: usize) -> Value {
         self.heap.slots(record).get(n).copied().unwrap_or(Value::UNDEFINED)
     }
 
-    fn set_field(&mut self, record: SlotsId, n: usize, v: Value) {
+    pub(super) fn set_field(&mut self, record: SlotsId, n: usize, v: Value) {
         if let Some(place) = self.heap.slots_mut(record).get_mut(n) {
             *place = v;
         }
@@ -136,7 +126,7 @@ impl State {
     }
 
     /// Saves the top frame's registers in its record. On failure nothing has changed.
-    fn save(
+    pub(super) fn save(
         &mut self,
         regs: &[Value],
         code: &Code,
@@ -165,12 +155,18 @@ impl State {
         Ok(())
     }
 
-    fn phase(&self, record: SlotsId) -> i32 {
+    pub(super) fn phase(&self, record: SlotsId) -> i32 {
         self.field(record, STATE).as_int().unwrap_or(phase::DONE)
     }
 
     /// Pushes the frame of a suspended record; the outer loop restores its registers.
-    fn push_record(&mut self, object: Value, base: u32, dst: u8, flags: FrameFlags) -> Result<(), Exit> {
+    pub(super) fn push_record(
+        &mut self,
+        object: Value,
+        base: u32,
+        dst: u8,
+        flags: FrameFlags,
+    ) -> Result<(), Exit> {
         let Some(record) = self.record(object) else {
             return Err(self.type_error("not a suspended function"));
         };
@@ -402,7 +398,7 @@ impl State {
         }
     }
 
-    fn set_phase(&mut self, object: Value, phase: i32) {
+    pub(super) fn set_phase(&mut self, object: Value, phase: i32) {
         if let Some(record) = self.record(object) {
             self.set_field(record, STATE, Value::int(phase));
         }
@@ -515,7 +511,7 @@ impl State {
     }
 
     /// An async frame leaves the stack: its first caller gets the promise; a microtask is over.
-    fn leave_async(&mut self, regs: &mut [Value], code: &Code, frame: Frame) -> Result<(), Exit> {
+    pub(super) fn leave_async(&mut self, regs: &mut [Value], code: &Code, frame: Frame) -> Result<(), Exit> {
         let promise = self.record(frame.new_target).map_or(Value::UNDEFINED, |r| self.field(r, PROMISE));
         if frame.flags.has(FrameFlags::ENTRY) {
             self.frames.pop();
@@ -561,156 +557,6 @@ impl State {
         self.settle(promise, Settled::Rejected, exception);
         self.finish_record(frame.new_target);
         self.leave_async(regs, code, frame)
-    }
-
-    // -- async generators --------------------------------------------------------------------------------------
-
-    /// `generator.next(v)`, `.throw(v)`, `.return(v)` of an async generator: a promise of a result.
-    pub(crate) fn async_generator_resume(
-        &mut self,
-        w: &mut Window,
-        base: u32,
-        calling: Calling,
-        generator: Value,
-        how: Resume,
-        v: Value,
-    ) -> Res {
-        let promise = self.new_promise()?;
-        let is_generator = generator.as_object().is_some_and(|o| self.heap.class(o) == Class::AsyncGenerator);
-        let Some(record) = self.record(generator).filter(|_| is_generator) else {
-            return match self.type_error("next method called on incompatible receiver") {
-                Exit::Throw(error) => {
-                    self.settle(promise, Settled::Rejected, error);
-                    Ok(promise)
-                }
-                exit => Err(exit),
-            };
-        };
-        let phase = self.phase(record);
-        match (phase, how) {
-            (phase::DONE, Resume::Next) => {
-                let result = self.iter_result(Value::UNDEFINED, true)?;
-                return match self.try_resolve(promise, result)? {
-                    Resolution::Done => Ok(promise),
-                    Resolution::AskThen => {
-                        let args = [promise, result, promise];
-                        Err(self.enter_helper(w, Helper::ResolveSlow, &args, calling.dst, calling.flags))
-                    }
-                };
-            }
-            (phase::DONE | phase::START, Resume::Throw) => {
-                self.set_field(record, STATE, Value::int(phase::DONE));
-                self.settle(promise, Settled::Rejected, v);
-                return Ok(promise);
-            }
-            _ => {}
-        }
-        let request = [Value::int(how as i32), v, promise, Value::UNDEFINED];
-        let request = Value::array(self.heap.new_array(self.realm.array_shape, &request)?);
-        match self.field(record, LAST).as_array() {
-            Some(last) => {
-                // A request has room for its successor, so this cannot fail.
-                let _linked = self.heap.array_set(last, request::NEXT, request);
-            }
-            None => self.set_field(record, QUEUE, request),
-        }
-        self.set_field(record, LAST, request);
-        match (phase, how) {
-            (phase::DONE | phase::START, _) if how == Resume::Return => {
-                self.set_field(record, STATE, Value::int(phase::RETURNING));
-                let args = [generator, promise];
-                Err(self.enter_helper(w, Helper::AwaitReturn, &args, calling.dst, calling.flags))
-            }
-            (phase::START | phase::YIELDED, _) => {
-                self.set_field(record, SENT, v);
-                self.set_field(record, MODE, raw(how as u32));
-                self.set_field(record, PROMISE, promise);
-                let flags = calling.flags.and(FrameFlags::GENERATOR).and(FrameFlags::ASYNC);
-                self.push_record(generator, base, calling.dst, flags)?;
-                Err(Exit::Enter)
-            }
-            _ => Ok(promise),
-        }
-    }
-
-    /// The part of a request, if there is a request.
-    fn request(&self, request: Value, part: u32) -> Value {
-        request.as_array().and_then(|r| self.heap.array_get(r, part)).unwrap_or(Value::UNDEFINED)
-    }
-
-    /// Takes the first request off the queue; answers its promise and the request after it.
-    fn shift_request(&mut self, record: SlotsId) -> (Value, Value) {
-        let first = self.field(record, QUEUE);
-        let (promise, next) = (self.request(first, request::PROMISE), self.request(first, request::NEXT));
-        self.set_field(record, QUEUE, next);
-        if next.is_undefined() {
-            self.set_field(record, LAST, Value::UNDEFINED);
-        }
-        (promise, next)
-    }
-
-    /// `yield` in an async generator, after the await of its operand: answers the first request, and goes on at once if
-    /// there is another.
-    fn async_yield(
-        &mut self,
-        regs: &mut [Value],
-        code: &Code,
-        frame: Frame,
-        v: Value,
-        (dst, mode): (u8, u8),
-    ) -> Result<(), Exit> {
-        let Some(record) = self.record(frame.new_target) else { return Ok(()) };
-        let result = self.iter_result(v, false)?;
-        self.save(regs, code, frame, dst, Some(mode))?;
-        let (promise, next) = self.shift_request(record);
-        // Nothing fails from here on: an iterator result is no promise.
-        let resolved = self.try_resolve(promise, result)?;
-        if next.is_undefined() {
-            self.set_phase(frame.new_target, phase::YIELDED);
-            match self.leave_async(regs, code, frame) {
-                Ok(()) | Err(Exit::Done(_) | Exit::Enter) if resolved == Resolution::AskThen => {}
-                left => return left,
-            }
-        } else {
-            let parts =
-                [(dst, self.request(next, request::VALUE)), (mode, self.request(next, request::MODE))];
-            for (register, value) in parts {
-                if let Some(place) = regs.get_mut(frame.base as usize + register as usize) {
-                    *place = value;
-                }
-            }
-            let pc = self.pc;
-            if let Some(top) = self.frames.last_mut() {
-                top.pc = pc;
-            }
-        }
-        match resolved {
-            Resolution::Done => Ok(()),
-            Resolution::AskThen => {
-                Err(self.enter_on_top(regs, code, Helper::ResolveSlow, &[promise, result]))
-            }
-        }
-    }
-
-    /// The body of an async generator is over: a helper answers the first request and deals with the others.
-    fn async_generator_over(
-        &mut self,
-        regs: &mut [Value],
-        code: &Code,
-        frame: Frame,
-        how: Resume,
-        value: Value,
-    ) -> Result<(), Exit> {
-        self.finish_record(frame.new_target);
-        // Until the queue is empty, new requests only wait in it.
-        self.set_phase(frame.new_target, phase::RETURNING);
-        let args = [frame.new_target, Value::int(how as i32), value];
-        match self.leave_async(regs, code, frame) {
-            Ok(()) | Err(Exit::Done(_) | Exit::Enter) => {
-                Err(self.enter_on_top(regs, code, Helper::GeneratorOver, &args))
-            }
-            left => left,
-        }
     }
 
     /// Resumes an awaiting frame from a microtask.

@@ -1,7 +1,16 @@
 //! Async generators, async iteration and promises, step by step: what each script logs is recorded from node 20, but
 //! for the one case marked as newer.
 
-use crate::eval::logged;
+use crate::eval::{eval_at, logged};
+use outrigger_vm::heap::Pace;
+
+#[test]
+fn nothing_that_waits_is_lost_when_everything_else_is_collected() {
+    let source = "let log = ''; async function* g() { try { log += await (yield { v: 1 }); yield* [{ v: 2 }] } finally { log += 'f' } } \
+        const it = g(), all = [it.next(), it.next('x'), it.next(), it.return({ v: 9 })]; \
+        for (const r of all) { const { value, done } = await r; log += (value ? value.v : '-') + done } log";
+    assert_eq!(eval_at(source, Pace::Torture), "x2f-true10");
+}
 
 #[test]
 fn an_async_generator_answers_in_order() {

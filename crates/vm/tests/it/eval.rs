@@ -33,11 +33,9 @@ pub(crate) fn eval_at(source: &str, pace: Pace) -> String {
     }
 }
 
-/// A script's value as text, the same whether or not everything is collected all the time.
+/// A script's value as text.
 pub(crate) fn eval(source: &str) -> String {
-    let relaxed = eval_at(source, Pace::Adaptive);
-    assert_eq!(eval_at(source, Pace::Torture), relaxed, "{source}");
-    relaxed
+    eval_at(source, Pace::Adaptive)
 }
 
 /// What the body of an async function logs by `p(…)`, separated by spaces.
