@@ -17,8 +17,8 @@ use crate::value::Value;
 /// Which part of a pc names the instruction inside its page.
 const PAGE_MASK: u32 = WINDOW as u32 - 1;
 
-/// What going to another page of a long function costs.
-const FAR_COST: u64 = 16;
+/// What going to another page of a long function costs: behind it are thousands of instructions that nobody counts.
+const FAR_COST: u64 = 1024;
 
 /// Registers that a frame's window spans.
 pub(crate) const SPAN: usize = 256;
