@@ -11,6 +11,9 @@ use crate::meta::Meta;
 const DETACH: &str =
     "var $262 = { detachArrayBuffer(buffer) { if (!buffer.detached) buffer.transfer(); } };\n";
 
+/// Lists expressions as text.
+const INTRINSICS: &str = "wellKnownIntrinsicObjects.js";
+
 /// Where the harness makes code from text, which is refused here: the file, the text, and the same written out.
 const WRITTEN_OUT: &[(&str, &str, &str)] = &[
     ("fnGlobalObject.js", "Function(\"return this;\")()", "globalThis"),
@@ -21,6 +24,7 @@ const WRITTEN_OUT: &[(&str, &str, &str)] = &[
            Float32Array: class MyFloat32Array extends Float32Array {}, \
            BigInt64Array: class MyBigInt64Array extends BigInt64Array {} }[type]",
     ),
+    (INTRINSICS, "new Function(\"return \" + wkio.source)()", "wkio.make()"),
 ];
 
 /// The folder `harness/` of a checkout; each file is read once.
@@ -49,13 +53,46 @@ impl Harness {
 
     fn file(&mut self, name: &str) -> Result<&str> {
         if !self.files.contains_key(name) {
-            let mut text = std::fs::read_to_string(self.folder.join(name))
+            let text = std::fs::read_to_string(self.folder.join(name))
                 .with_context(|| format!("reading harness/{name}"))?;
-            for (_, from, to) in WRITTEN_OUT.iter().filter(|(file, ..)| *file == name) {
-                text = text.replace(from, to);
-            }
-            self.files.insert(name.to_owned(), text);
+            self.files.insert(name.to_owned(), written_out(name, text));
         }
         Ok(&self.files[name])
+    }
+}
+
+/// A file of the harness, with what it would make from text as code.
+fn written_out(name: &str, mut text: String) -> String {
+    for (_, from, to) in WRITTEN_OUT.iter().filter(|(file, ..)| *file == name) {
+        text = text.replace(from, to);
+    }
+    if name != INTRINSICS {
+        return text;
+    }
+    let line = |line: &str| match line.trim().strip_prefix("source: ").and_then(quoted) {
+        Some(expression) => format!("{line} make: () => ({expression}),\n"),
+        None => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+/// What stands between quotes, if there is anything and it says what it means without escapes.
+fn quoted(text: &str) -> Option<&str> {
+    let text = text.strip_suffix(',')?;
+    let inner = ['"', '\''].iter().find_map(|&quote| text.strip_prefix(quote)?.strip_suffix(quote))?;
+    (!inner.is_empty() && !inner.contains('\\')).then_some(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_in_text_become_code() {
+        let text = "{\n  source: 'f(\"a\")',\n},{\n  source: '',\n}\nmake(new Function(\"return \" + wkio.source)());\n";
+        let out =
+            "{\n  source: 'f(\"a\")', make: () => (f(\"a\")),\n},{\n  source: '',\n}\nmake(wkio.make());\n";
+        assert_eq!(written_out(INTRINSICS, text.to_owned()), out);
+        assert_eq!(written_out("assert.js", text.to_owned()), text);
     }
 }
