@@ -100,5 +100,6 @@ pub mod atoms {
         HAS "has"
         ADD "add"
         PUSH "push"
+        EXEC "exec"
     }
 }

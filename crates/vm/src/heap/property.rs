@@ -134,6 +134,8 @@ impl Heap {
         if self.has_dense_elements(obj) && self.array_index(key).is_some() {
             self.make_sparse(obj)?;
         }
+        // Who remembers that a prototype's getters are the engine's own must look again.
+        self.touch(obj);
         self.add_named(obj, key, attrs.without(Attrs::WRITABLE).and(Attrs::ACCESSOR), value)
     }
 

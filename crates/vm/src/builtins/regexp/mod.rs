@@ -133,7 +133,7 @@ fn flags(st: &mut State, _w: &mut Window, a: Args) -> Res {
     let Some(regexp) = regexp(st, a.this).filter(|&r| st.heap.shape(r) == st.realm.regexp_shape) else {
         return slow();
     };
-    if !intact(st) {
+    if !getters_intact(st) {
         return slow();
     }
     let bits = Flags::from_bits(st.regexp_bits(regexp));
@@ -167,29 +167,28 @@ fn flag(st: &State, a: Args, flag: Flags) -> Res {
 }
 
 /// The object, if nothing between it and the natives can be seen by guest code: it has no properties of its own beside a
-/// `lastIndex` that is a small number and can be written, and `RegExp.prototype` is as it was made.
+/// `lastIndex` that is a small number and can be written, and `RegExp.prototype` has its `exec` and its getters.
 fn plain(st: &mut State, v: Value) -> Option<ObjId> {
+    static EXEC: LazyLock<i32> = LazyLock::new(|| native_number("RegExp.prototype.exec"));
     let object = regexp(st, v).filter(|&o| st.heap.shape(o) == st.realm.regexp_shape)?;
     st.heap.slot(object, 0).as_int().filter(|&i| i >= 0)?;
-    intact(st).then_some(object)
+    let prototype = st.realm.proto(Proto::RegExp);
+    let plain = getters_intact(st) && st.has_original(prototype, Key::atom(atoms::EXEC), *EXEC);
+    plain.then_some(object)
 }
 
-/// Whether every property of `RegExp.prototype` that the protocols read is the original one.
-fn intact(st: &mut State) -> bool {
+/// Whether every getter of `RegExp.prototype` that the protocols read is the original one. What is found holds for as
+/// long as no prototype gets, loses or changes an accessor; a method's value can change without that, so methods are
+/// looked at each time.
+fn getters_intact(st: &mut State) -> bool {
     let epoch = st.heap.prototype_epoch();
     if st.regexps.intact == Some(epoch) {
         return true;
     }
     let prototype = st.realm.proto(Proto::RegExp);
-    for &(name, native) in ORIGINALS.iter() {
-        let key = match name {
-            Name::Text(text) => match st.heap.intern_str(text) {
-                Ok(atom) => Key::atom(atom),
-                Err(_) => return false,
-            },
-            Name::Symbol(symbol) => Key::symbol(symbol),
-        };
-        if !st.has_original(prototype, key, native) {
+    for &(name, native) in GETTERS.iter() {
+        let Ok(atom) = st.heap.intern_str(name) else { return false };
+        if !st.has_original(prototype, Key::atom(atom), native) {
             return false;
         }
     }
@@ -197,53 +196,40 @@ fn intact(st: &mut State) -> bool {
     true
 }
 
-#[derive(Clone, Copy)]
-enum Name {
-    Text(&'static str),
-    Symbol(SymId),
-}
-
-/// The properties of the prototype, with the numbers of their natives.
-static ORIGINALS: LazyLock<Vec<(Name, i32)>> = LazyLock::new(|| {
-    let getters = [
-        "flags",
-        "hasIndices",
-        "global",
-        "ignoreCase",
-        "multiline",
-        "dotAll",
-        "unicode",
-        "unicodeSets",
-        "sticky",
-    ];
-    let symbols = [
-        (symbols::MATCH, "match"),
-        (symbols::MATCH_ALL, "matchAll"),
-        (symbols::REPLACE, "replace"),
-        (symbols::SEARCH, "search"),
-        (symbols::SPLIT, "split"),
-    ];
-    let mut list = vec![
-        (Name::Text("exec"), native_number("RegExp.prototype.exec")),
-        (Name::Text("constructor"), native_number("new RegExp")),
-    ];
-    list.extend(
-        getters.map(|name| (Name::Text(name), native_number(&format!("get RegExp.prototype.{name}")))),
-    );
-    list.extend(symbols.map(|(symbol, name)| {
-        (Name::Symbol(symbol), native_number(&format!("RegExp.prototype[Symbol.{name}]")))
-    }));
-    list
+/// The getters of the prototype, with the numbers of their natives.
+static GETTERS: LazyLock<[(&str, i32); 9]> = LazyLock::new(|| {
+    ["flags", "hasIndices", "global", "ignoreCase", "multiline", "dotAll", "unicode", "unicodeSets", "sticky"]
+        .map(|name| (name, native_number(&format!("get RegExp.prototype.{name}"))))
 });
+
+/// Whether a string's method may go straight to the native behind this symbol.
+fn hands_over(st: &State, symbol: SymId) -> bool {
+    static METHODS: LazyLock<[(SymId, i32); 5]> = LazyLock::new(|| {
+        [
+            (symbols::MATCH, "match"),
+            (symbols::MATCH_ALL, "matchAll"),
+            (symbols::REPLACE, "replace"),
+            (symbols::SEARCH, "search"),
+            (symbols::SPLIT, "split"),
+        ]
+        .map(|(symbol, name)| (symbol, native_number(&format!("RegExp.prototype[Symbol.{name}]"))))
+    });
+    let method = METHODS.iter().find(|(own, _)| *own == symbol);
+    let prototype = st.realm.proto(Proto::RegExp);
+    method.is_some_and(|&(symbol, native)| st.has_original(prototype, Key::symbol(symbol), native))
+}
 
 /// Whether `new RegExp` of a plain object's species is the original constructor's.
 fn species_intact(st: &State) -> bool {
-    static SPECIES: LazyLock<i32> = LazyLock::new(|| native_number("get RegExp[Symbol.species]"));
+    static ORIGINALS: LazyLock<(i32, i32)> =
+        LazyLock::new(|| (native_number("new RegExp"), native_number("get RegExp[Symbol.species]")));
+    let (constructor, species) = *ORIGINALS;
     let prototype = st.realm.proto(Proto::RegExp);
     let Own::Data { value, .. } = st.heap.get_own(prototype, Key::atom(atoms::CONSTRUCTOR)) else {
         return false;
     };
-    value.as_object().is_some_and(|c| st.has_original(c, Key::symbol(symbols::SPECIES), *SPECIES))
+    st.is_original(value, constructor)
+        && value.as_object().is_some_and(|c| st.has_original(c, Key::symbol(symbols::SPECIES), species))
 }
 
 /// A string argument, flat; anything else is a case for the JavaScript version.

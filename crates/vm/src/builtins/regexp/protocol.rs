@@ -1,12 +1,12 @@
 //! `Symbol.match` and its siblings for plain objects, where no step can be seen by guest code; `replace` is next door.
 
 use super::cache::{FLAGS, NOWHERE, SOURCE};
-use super::{exec, plain, slow, species_intact, subject};
+use super::{exec, hands_over, plain, slow, species_intact, subject};
 use crate::builtins::Args;
 use crate::builtins::string::listed;
 use crate::exec::state::{Exit, Res, State};
 use crate::exec::{Proto, Window};
-use crate::heap::{Class, ObjId, StrId};
+use crate::heap::{Class, ObjId, StrId, symbols};
 use crate::regex::Flags;
 use crate::text::number::convert::to_uint32;
 use crate::value::Value;
@@ -25,6 +25,9 @@ pub(super) fn find_all(st: &mut State, w: &mut Window, a: Args) -> Res {
 
 /// `string.match(regexp)`.
 pub(in crate::builtins) fn string_match(st: &mut State, w: &mut Window, a: Args) -> Res {
+    if !hands_over(st, symbols::MATCH) {
+        return slow();
+    }
     matches(st, a.get(w, 0), a.this)
 }
 
@@ -125,6 +128,9 @@ pub(super) fn match_all(st: &mut State, w: &mut Window, a: Args) -> Res {
 
 /// `string.matchAll(regexp)`.
 pub(in crate::builtins) fn string_match_all(st: &mut State, w: &mut Window, a: Args) -> Res {
+    if !hands_over(st, symbols::MATCH_ALL) {
+        return slow();
+    }
     let global = plain(st, a.get(w, 0)).map(|r| Flags::from_bits(st.regexp_bits(r)).has(Flags::GLOBAL));
     if global == Some(true) { iterate(st, a.get(w, 0), a.this) } else { slow() }
 }
@@ -210,6 +216,9 @@ pub(super) fn search(st: &mut State, w: &mut Window, a: Args) -> Res {
 
 /// `string.search(regexp)`.
 pub(in crate::builtins) fn string_search(st: &mut State, w: &mut Window, a: Args) -> Res {
+    if !hands_over(st, symbols::SEARCH) {
+        return slow();
+    }
     search_for(st, a.get(w, 0), a.this)
 }
 
@@ -227,6 +236,9 @@ pub(super) fn split(st: &mut State, w: &mut Window, a: Args) -> Res {
 
 /// `string.split(regexp, limit)`.
 pub(in crate::builtins) fn string_split(st: &mut State, w: &mut Window, a: Args) -> Res {
+    if !hands_over(st, symbols::SPLIT) {
+        return slow();
+    }
     split_by(st, a.get(w, 0), a.this, a.get(w, 1))
 }
 

@@ -2,12 +2,12 @@
 
 use super::cache::NOWHERE;
 use super::protocol::{each, last_index, operands, room_for, set_last_index, whole};
-use super::{exec, slow, subject};
+use super::{exec, hands_over, slow, subject};
 use crate::builtins::Args;
 use crate::builtins::string::{enough, flat, grown};
 use crate::exec::Window;
 use crate::exec::state::{Exit, Res, State};
-use crate::heap::{ObjId, Str, StrId};
+use crate::heap::{ObjId, Str, StrId, symbols};
 use crate::regex::Flags;
 use crate::text::Text;
 use crate::text::substitute::{Matched, is_plain, substitute};
@@ -20,6 +20,9 @@ pub(super) fn replace(st: &mut State, w: &mut Window, a: Args) -> Res {
 
 /// `string.replace(regexp, replacement)`.
 pub(in crate::builtins) fn string_replace(st: &mut State, w: &mut Window, a: Args) -> Res {
+    if !hands_over(st, symbols::REPLACE) {
+        return slow();
+    }
     replace_by(st, a.get(w, 0), a.this, a.get(w, 1))
 }
 

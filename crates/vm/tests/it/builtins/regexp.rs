@@ -164,6 +164,48 @@ fn expressions_say_what_they_are() {
     ]);
 }
 
+#[test]
+fn what_a_guest_changes_late_counts_from_then_on() {
+    check(&[
+        (
+            "const r = /a/g, s = 'aba'; const before = s.replace(r, 'x') + s.match(r).length + r.test(s); r.lastIndex = 0; RegExp.prototype.exec = function () { return null }; before + s.replace(r, 'x') + s.match(r) + r.test(s) + s.search(r)",
+            "xbx2trueabanullfalse-1",
+        ),
+        (
+            "const s = 'a,b'; const before = s.split(/,/).length; RegExp.prototype[Symbol.split] = () => 'mine'; before + s.split(/,/)",
+            "2mine",
+        ),
+        (
+            "const s = 'a,b'; const before = s.replace(/,/, '') + s.search(/,/); RegExp.prototype[Symbol.replace] = () => 'mine'; RegExp.prototype[Symbol.search] = () => 'too'; before + s.replace(/,/, '') + s.search(/,/)",
+            "ab1minetoo",
+        ),
+        (
+            "const s = 'aa'; const before = s.match(/a/g).length; RegExp.prototype[Symbol.match] = () => 'mine'; before + s.match(/a/g)",
+            "2mine",
+        ),
+        (
+            "const it = 'aaa'.matchAll(/a/g); const first = it.next().value.index; const exec = RegExp.prototype.exec; RegExp.prototype.exec = function (s) { const m = exec.call(this, s); if (m) m.index += 10; return m }; first + ',' + it.next().value.index",
+            "0,11",
+        ),
+        (
+            r#"const s = 'a1b'; const before = s.split(/\d/).length; RegExp.prototype.constructor = function () { return { exec() { return null } } }; RegExp.prototype.constructor[Symbol.species] = RegExp.prototype.constructor; before + ',' + s.split(/\d/).length"#,
+            "2,1",
+        ),
+        (
+            "const before = [...'ab'].length; String.prototype[Symbol.iterator] = function* () { yield 'mine' }; before + [...'ab'].join()",
+            "2mine",
+        ),
+        (
+            "const before = [...'ab'].length; const proto = Object.getPrototypeOf(''[Symbol.iterator]()); const next = proto.next; proto.next = function () { const r = next.call(this); if (!r.done) r.value += '!'; return r }; let out = ''; for (const c of 'ab') out += c; before + out",
+            "2a!b!",
+        ),
+        (
+            "const before = /a/gi.flags; Object.defineProperty(RegExp.prototype, 'ignoreCase', { get() { return false } }); before + /a/gi.flags",
+            "gig",
+        ),
+    ]);
+}
+
 /// Every way through the natives, with a collection before every allocation: nothing that is in use may be forgotten.
 #[test]
 fn expressions_survive_a_collection_before_every_allocation() {
