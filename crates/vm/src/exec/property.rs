@@ -7,9 +7,7 @@ use super::frame::FrameFlags;
 use super::helper::Helper;
 use super::state::{Exit, Res, Site, State};
 use crate::code::ErrorKind;
-use crate::heap::{
-    Attrs, Class, Deleted, Descriptor, Found, Key, NO_SLOT, ObjId, Own, ShapeId, atoms,
-};
+use crate::heap::{Attrs, Class, Deleted, Descriptor, Found, Key, NO_SLOT, ObjId, Own, ShapeId, atoms};
 use crate::value::{Unpacked, Value};
 
 /// Units of a name in a message.
