@@ -93,12 +93,15 @@ impl Compiler<'_> {
         self.emit.at(self.tree.expr_span(object).start);
         self.emit.emit(Op::ForIn(iter, v));
         let end = self.emit.label();
-        let next = self.emit.here();
+        let head = self.emit.here();
         self.emit.jump(|t| Op::ForInNext(v, iter, t), end);
+        // `continue` leads forward to the back edge, which is paid for.
+        let next = self.emit.label();
         self.control.push(Control::Target { labels, end, next: Some(next), anonymous: Anonymous::Breakable });
         self.turn(id, target, v);
         self.control.pop();
-        self.emit.loop_to(next);
+        self.emit.bind(next);
+        self.emit.loop_to(head);
         self.emit.bind(end);
     }
 

@@ -218,3 +218,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_loop_is_left_and_gone_on_with_only_by_ways_that_are_paid_for() {
+    for head in ["for (const x in o)", "for (const x of o)", "while (n++ < 9)", "for (;;)", "do"] {
+        for body in
+            ["continue", "try { continue } finally { n++ }", "l: for (;;) { try { continue } catch {} }"]
+        {
+            let tail = if head == "do" { "while (n++ < 9)" } else { "" };
+            let source =
+                format!("const o = [1, 2]; let n = 0; {head} {{ if (n > 5) {body}; {body} }} {tail}");
+            let program = Program::compile(&source).expect("it compiles");
+            let bytes = program.to_bytes().expect("the engine works");
+            assert!(Program::from_bytes(&bytes).is_ok(), "{source}");
+        }
+    }
+}
