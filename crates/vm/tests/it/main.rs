@@ -14,6 +14,7 @@ mod large;
 mod parse;
 mod regex;
 mod scripts;
+mod sites;
 mod slices;
 mod snapshot;
 mod text;
