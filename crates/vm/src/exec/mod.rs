@@ -223,10 +223,15 @@ impl Vm {
 
     /// Does something that may have to be done again after a collection.
     fn repeat<T>(&mut self, mut work: impl FnMut(&mut Vm) -> Result<T, Exit>) -> Result<T, LoadError> {
+        let fuel = self.state.fuel;
         loop {
             match work(self) {
                 Ok(done) => return Ok(done),
-                Err(Exit::Alloc(AllocError::Collect)) => self.state.collect(&self.regs, BOOT)?,
+                Err(Exit::Alloc(AllocError::Collect)) => {
+                    // What is done again is paid for once.
+                    self.state.fuel = fuel;
+                    self.state.collect(&self.regs, BOOT)?;
+                }
                 Err(_) => return Err(LoadError::TooLong),
             }
         }
