@@ -40,25 +40,25 @@ mod define;
 mod error;
 mod function;
 mod global;
+mod internal;
+mod intl;
 mod iterator;
 mod json;
-mod internal;
 mod map;
-mod intl;
 mod math;
 mod number;
 mod object;
 mod ops;
 pub(crate) mod original;
-mod regexp;
 mod promise;
 mod proxy;
+mod regexp;
 mod string;
+mod suspend;
 mod symbol;
 mod typed;
 mod uri;
 mod weak;
-mod suspend;
 
 pub(crate) use map::step as table_step;
 pub(crate) use regexp::RegExps;
@@ -69,11 +69,70 @@ use crate::exec::{Calling, Helper, Window};
 use crate::value::Value;
 
 /// The prelude, in the order in which it is run.
-pub(crate) const SOURCES: &[(&str, &str)] =
-    &[("core.js", include_str!("core.js")), ("proxy.js", include_str!("proxy.js")), ("object.js", include_str!("object.js")), ("reflect.js", include_str!("reflect.js")), ("function.js", include_str!("function.js")), ("error.js", include_str!("error.js")), ("symbol.js", include_str!("symbol.js")), ("array.js", include_str!("array.js")), ("array_iterate.js", include_str!("array_iterate.js")), ("array_sort.js", include_str!("array_sort.js")), ("typed_buffer.js", include_str!("typed_buffer.js")), ("typed_array.js", include_str!("typed_array.js")), ("typed_methods.js", include_str!("typed_methods.js")), ("math.js", include_str!("math.js")), ("string.js", include_str!("string.js")), ("number.js", include_str!("number.js")), ("bigint.js", include_str!("bigint.js")), ("regexp.js", include_str!("regexp.js")), ("uri.js", include_str!("uri.js")), ("date.js", include_str!("date.js")), ("intl.js", include_str!("intl.js")), ("map.js", include_str!("map.js")), ("set.js", include_str!("set.js")), ("weak.js", include_str!("weak.js")), ("promise.js", include_str!("promise.js")), ("suspend.js", include_str!("suspend.js")), ("json.js", include_str!("json.js")), ("iterator.js", include_str!("iterator.js")), ("global.js", include_str!("global.js")), ("clone.js", include_str!("clone.js"))];
+pub(crate) const SOURCES: &[(&str, &str)] = &[
+    ("core.js", include_str!("core.js")),
+    ("proxy.js", include_str!("proxy.js")),
+    ("object.js", include_str!("object.js")),
+    ("reflect.js", include_str!("reflect.js")),
+    ("function.js", include_str!("function.js")),
+    ("error.js", include_str!("error.js")),
+    ("symbol.js", include_str!("symbol.js")),
+    ("array.js", include_str!("array.js")),
+    ("array_iterate.js", include_str!("array_iterate.js")),
+    ("array_sort.js", include_str!("array_sort.js")),
+    ("typed_buffer.js", include_str!("typed_buffer.js")),
+    ("typed_array.js", include_str!("typed_array.js")),
+    ("typed_methods.js", include_str!("typed_methods.js")),
+    ("math.js", include_str!("math.js")),
+    ("string.js", include_str!("string.js")),
+    ("number.js", include_str!("number.js")),
+    ("bigint.js", include_str!("bigint.js")),
+    ("regexp.js", include_str!("regexp.js")),
+    ("uri.js", include_str!("uri.js")),
+    ("date.js", include_str!("date.js")),
+    ("intl.js", include_str!("intl.js")),
+    ("map.js", include_str!("map.js")),
+    ("set.js", include_str!("set.js")),
+    ("weak.js", include_str!("weak.js")),
+    ("promise.js", include_str!("promise.js")),
+    ("suspend.js", include_str!("suspend.js")),
+    ("json.js", include_str!("json.js")),
+    ("iterator.js", include_str!("iterator.js")),
+    ("global.js", include_str!("global.js")),
+    ("clone.js", include_str!("clone.js")),
+];
 
 /// The native tables, one per area. A number is a table and a row.
-const TABLES: &[&[Row]] = &[define::ROWS, ops::ROWS, internal::ROWS, proxy::ROWS, object::ROWS, function::ROWS, error::ROWS, symbol::ROWS, array::ROWS, array_text::ROWS, typed::ROWS, math::ROWS, string::METHODS, string::FUNCTIONS, number::ROWS, bigint::ROWS, regexp::ROWS, uri::ROWS, date::ROWS, intl::ROWS, global::ROWS, map::ROWS, weak::ROWS, promise::ROWS, suspend::ROWS, json::ROWS, iterator::ROWS, clone::ROWS];
+const TABLES: &[&[Row]] = &[
+    define::ROWS,
+    ops::ROWS,
+    internal::ROWS,
+    proxy::ROWS,
+    object::ROWS,
+    function::ROWS,
+    error::ROWS,
+    symbol::ROWS,
+    array::ROWS,
+    array_text::ROWS,
+    typed::ROWS,
+    math::ROWS,
+    string::METHODS,
+    string::FUNCTIONS,
+    number::ROWS,
+    bigint::ROWS,
+    regexp::ROWS,
+    uri::ROWS,
+    date::ROWS,
+    intl::ROWS,
+    global::ROWS,
+    map::ROWS,
+    weak::ROWS,
+    promise::ROWS,
+    suspend::ROWS,
+    json::ROWS,
+    iterator::ROWS,
+    clone::ROWS,
+];
 
 /// Names that prelude files share beside the helpers of [`Helper`].
 pub(crate) const SHARED: &[&str] = &[

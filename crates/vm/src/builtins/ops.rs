@@ -193,7 +193,10 @@ fn plain(args: Args) -> Calling {
 
 impl State {
     /// ToObject: a wrapper around a primitive; a TypeError for null and undefined.
-    #[expect(clippy::wrong_self_convention, reason = "the specification's name for what happens to the value")]
+    #[expect(
+        clippy::wrong_self_convention,
+        reason = "the specification's name for what happens to the value"
+    )]
     pub(crate) fn to_object(&mut self, v: Value) -> Res {
         let (class, prototype) = match v.unpack() {
             Unpacked::Object(_) => return Ok(v),

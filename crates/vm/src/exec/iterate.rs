@@ -74,9 +74,18 @@ pub(crate) fn iter_next(st: &mut State, w: &mut Window, d: u8, a: u8) -> Result<
         return Ok(Next::Done);
     }
     // A hole: looked up like any property, which may run a getter.
-    w[a as usize + 1] = Value::int(i.wrapping_add(1));
     let key = st.heap.key_of_index(i as u32)?;
-    w[d as usize] = super::property::get(st, w, d, iter, key)?;
+    w[a as usize + 1] = Value::int(i.wrapping_add(1));
+    match super::property::get(st, w, d, iter, key) {
+        Ok(v) => w[d as usize] = v,
+        Err(exit) => {
+            if let Exit::Alloc(_) = exit {
+                // The step is taken again after a collection.
+                w[a as usize + 1] = Value::int(i);
+            }
+            return Err(exit);
+        }
+    }
     Ok(Next::Value)
 }
 
