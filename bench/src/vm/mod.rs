@@ -46,11 +46,11 @@ pub(crate) fn bench(filter: &Filter) -> Result<Vec<Row>> {
             }
         }
     }
-    rows.extend(mean("vm/geometric mean", &rows, MEAN));
-    rows.extend(mean("vm/geometric mean, node", &against_node, Goal::Shown));
+    rows.extend(mean("vm/geometric-mean", &rows, MEAN));
+    rows.extend(mean("vm/geometric-mean, node", &against_node, Goal::Shown));
     rows.append(&mut against_node);
     rows.extend(growth::bench(filter)?);
-    if filter.wants("vm/new engine") {
+    if filter.wants("vm/new-engine") {
         rows.push(new_engine()?);
     }
     Ok(rows)
@@ -153,7 +153,7 @@ fn new_engine() -> Result<Row> {
         quickjs.enter(QuickJs::start_and_add());
     }
     Ok(Row {
-        name: "vm/new engine".to_owned(),
+        name: "vm/new-engine".to_owned(),
         unit: "engine",
         ours: ours.against("2"),
         baseline: QUICKJS,
