@@ -297,7 +297,7 @@ const NEWER_STATICS: &[&str] =
 impl Generator<'_> {
     /// One of `common`, or now and then of `newer` where that is allowed.
     fn pick_from(&mut self, common: &[&'static str], newer: &[&'static str]) -> &'static str {
-        match self.library == Library::Ours && self.choices.byte() % 16 == 0 {
+        match self.library == Library::Ours && self.choices.byte().is_multiple_of(16) {
             true => self.pick(newer),
             false => self.pick(common),
         }

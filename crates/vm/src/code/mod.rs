@@ -11,7 +11,7 @@ mod program;
 mod source;
 
 pub use disassemble::disassemble;
-pub(crate) use operands::{LAYOUT, Operands};
 pub use op::{Declare, ErrorKind, K, Member, Op, R, S, T};
+pub(crate) use operands::{LAYOUT, Operands};
 pub use program::{Base, Capture, Constant, Function, FunctionKind, Handler, Program, Template, WINDOW};
 pub use source::SourceText;

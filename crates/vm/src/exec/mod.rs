@@ -42,8 +42,8 @@
 mod arith;
 pub(crate) mod assign;
 mod async_generator;
-mod cache;
 mod blame;
+mod cache;
 mod call;
 mod code_table;
 mod exotic;

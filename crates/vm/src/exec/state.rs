@@ -1,7 +1,7 @@
 //! Everything the machine owns beside the register file.
 
-use super::call::Calling;
 use super::cache::Finds;
+use super::call::Calling;
 use super::frame::Frame;
 use super::realm::Realm;
 use crate::code::ErrorKind;

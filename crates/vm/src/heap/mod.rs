@@ -50,8 +50,8 @@ mod function;
 mod hash;
 mod ids;
 mod key;
-mod merge;
 mod load;
+mod merge;
 mod names;
 mod object;
 mod property;
@@ -93,8 +93,8 @@ pub(crate) use load::{read_value, read_values};
 pub(crate) use save::{Spans, write_value, write_values};
 
 use arena::Arena;
-use shared::Shared;
 use rustc_hash::FxHashMap;
+use shared::Shared;
 
 /// The heap of one engine.
 #[derive(Debug)]

@@ -1,18 +1,18 @@
 //! The standard library, area by area: tables of scripts and the values that node gives them.
 
 mod arrays;
-mod typed;
 mod clone;
 mod collections;
 mod date;
 mod intl;
 mod iterators;
 mod json;
+mod number;
 mod objects;
 mod promises;
-mod string;
 mod regexp;
-mod number;
+mod string;
+mod typed;
 
 use outrigger_vm::exec::{Limits, Step, Vm};
 
