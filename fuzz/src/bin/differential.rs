@@ -3,6 +3,8 @@
 //! For a nightly run and for the desk: it needs node. Programs that print different things are written to
 //! `fuzz/artifacts/differential/`, and make the run fail.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the desk")]
+
 use outrigger_fuzz::engine::generate::{Library, program};
 use outrigger_vm::exec::{Limits, Step, Vm};
 use std::fs;
