@@ -183,7 +183,7 @@ fn every_budget_is_enough_or_ends_in_a_clean_limit_wherever_the_machine_moved() 
             finish(&program, LIMITS, Between::Nothing(Pace::Adaptive)).expect("the limits are wide");
         let used = LIMITS.instructions - straight.fuel;
         // Every budget of a short script, every so manyth of a long one, and both sides of the last.
-        let stride = (used / 15).max(1) as usize;
+        let stride = (used / 100).max(1) as usize;
         for budget in (0..used).step_by(stride).chain([used - 1]) {
             let limits = Limits { instructions: budget, ..LIMITS };
             for between in [Between::Nothing(Pace::Adaptive), Between::Hop(Pace::Adaptive)] {
@@ -213,5 +213,41 @@ fn a_machine_that_moves_between_slices_of_any_size_ends_the_same_and_costs_the_s
                 assert_eq!(sliced, straight, "{name} in slices of {slice}");
             }
         }
+    }
+}
+
+/// Short scripts that between them stop in the middle of everything that is not one instruction.
+const SHORT: &[&str] = &[
+    "[3, 1, 2].sort((a, b) => a - b + ask(0) - 100).join()",
+    "const o = { get x() { return ask(1); }, valueOf() { return ask(2); } }; o.x + o",
+    "function* g() { try { yield ask(1); } finally { ask(2); } } let s = ''; for (const v of g()) { s += v; break; } s",
+    "class A { f = ask(1); static s = ask(2); constructor() { this.g = this.f + A.s; } } new A().g",
+    "JSON.stringify({ a: { toJSON: () => ask(1) }, b: [1, 2] }, (k, v) => k === 'b' ? ask(2) : v)",
+    "const { a = ask(1), ...r } = new Proxy({ b: 2 }, { ownKeys: t => (ask(2), Reflect.ownKeys(t)) }); a + r.b",
+    "'a-b'.replace(/\\w/g, m => m + ask(1)) + [...new Map([[1, ask(2)]])].join()",
+    "try { try { ask(1); throw ask(2); } finally { ask(3); } } catch (e) { `${e}${[1, 2].map(x => x + ask(x))}` }",
+];
+
+#[test]
+fn every_single_budget_of_a_short_script_is_enough_or_ends_in_a_clean_limit() {
+    for source in SHORT {
+        let program = Arc::new(Program::compile(source).expect("a script that can be read above"));
+        let straight =
+            finish(&program, LIMITS, Between::Nothing(Pace::Adaptive)).expect("the limits are wide");
+        let used = LIMITS.instructions - straight.fuel;
+        assert!((5..5_000).contains(&used), "{source} is short: {used}");
+        for budget in 0..used {
+            let limits = Limits { instructions: budget, ..LIMITS };
+            for between in [Between::Nothing(Pace::Adaptive), Between::Hop(Pace::Adaptive)] {
+                assert_eq!(
+                    finish(&program, limits, between),
+                    Err(Limit::Instructions),
+                    "{source} with {budget}"
+                );
+            }
+        }
+        let limits = Limits { instructions: used, ..LIMITS };
+        let end = finish(&program, limits, Between::Hop(Pace::Adaptive)).expect("exactly enough is enough");
+        assert_eq!((end.text, end.fuel), (straight.text, 0), "{source}");
     }
 }
