@@ -414,6 +414,7 @@ fn copy_except(
 ) -> Res {
     let Some(to) = target.as_object() else { return Ok(target) };
     if let Some(s) = source.as_string() {
+        st.burn(u64::from(st.heap.string_length(s)))?;
         st.heap.flatten(s)?;
         for i in 0..st.heap.string_length(s) {
             let unit = st.heap.str(s).get(i as usize).unwrap_or(0);
@@ -425,10 +426,9 @@ fn copy_except(
     }
     let Some(from) = source.as_object() else { return Ok(target) };
     let mut keys = Vec::new();
-    let mut simple = st.heap.own_keys(from, &mut keys);
-    st.burn(keys.len() as u64)?;
+    let mut simple = st.keys(from, &mut keys)?;
     for &key in &keys {
-        simple &= !matches!(st.heap.get_own(from, key), Own::Accessor { .. } | Own::Exotic);
+        simple &= !matches!(st.own(from, key)?, Own::Accessor { .. } | Own::Exotic);
     }
     if !simple {
         let exit = st.enter_helper(w, Helper::CopyProps, &[target, source, except], d, flags);
@@ -441,7 +441,7 @@ fn copy_except(
         }
     }
     for key in keys {
-        if let Own::Data { value, attrs, .. } = st.heap.get_own(from, key)
+        if let Own::Data { value, attrs, .. } = st.own(from, key)?
             && attrs.has(Attrs::ENUMERABLE)
             && !st.heap.is_private(key)
             && !skipped.contains(&key)

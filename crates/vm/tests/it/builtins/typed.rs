@@ -149,3 +149,15 @@ fn data_views_read_and_write_both_ways_round() {
         ),
     ]);
 }
+
+#[test]
+fn elements_are_copied_by_spread_and_rest() {
+    check(&[
+        ("JSON.stringify({ ...new Uint8Array([1, 250, 3]) })", r#"{"0":1,"1":250,"2":3}"#),
+        (
+            "const { 1: b, ...rest } = new Uint8Array([1, 250, 3]); b + JSON.stringify(rest)",
+            r#"250{"0":1,"2":3}"#,
+        ),
+        ("JSON.stringify({ ...Object('ab'), ...'c' })", r#"{"0":"c","1":"b"}"#),
+    ]);
+}
