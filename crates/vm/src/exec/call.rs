@@ -278,10 +278,12 @@ impl State {
                 return Err(Exit::Limit(Limit::HostCalls));
             }
             let promise = self.new_promise()?;
-            self.waiting.push_back(HostCall { name, args, promise: Some(promise) });
+            self.calls += 1;
+            self.waiting.push_back(HostCall { id: self.calls, name, args, promise: Some(promise) });
             return Ok(promise);
         }
-        self.pending = Some(HostCall { name, args, promise: None });
+        self.calls += 1;
+        self.pending = Some(HostCall { id: self.calls, name, args, promise: None });
         self.pending_calling = calling;
         let pc = self.pc;
         if let Some(top) = self.frames.last_mut() {

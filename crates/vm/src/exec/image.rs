@@ -9,7 +9,7 @@ use super::call::Calling;
 use super::code_table::Code;
 use super::frame::FrameFlags;
 use super::realm::Realm;
-use super::state::{Limits, State};
+use super::state::{Arguments, Limits, State};
 use super::{BOOT, LoadError, OURS, Step, Vm};
 use crate::builtins;
 use crate::compile::Source;
@@ -69,6 +69,9 @@ impl Image {
             jobs: VecDeque::new(),
             waiting: VecDeque::new(),
             pending: None,
+            calls: 0,
+            arguments: Arguments::Any,
+            held: Vec::new(),
             pending_calling: NOBODY,
             above: 0,
             root: None,
@@ -139,6 +142,9 @@ fn empty() -> Result<Vm, LoadError> {
         jobs: VecDeque::new(),
         waiting: VecDeque::new(),
         pending: None,
+        calls: 0,
+        arguments: Arguments::Any,
+        held: Vec::new(),
         pending_calling: NOBODY,
         above: 0,
         root: None,

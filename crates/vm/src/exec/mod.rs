@@ -518,7 +518,7 @@ impl State {
     /// Collects garbage: everything the machine holds is a root.
     pub(crate) fn collect(&mut self, regs: &[Value], point: Point) -> Result<(), OverLimit> {
         let State {
-            heap, frames, constants, sites, templates, realm, helpers, jobs, waiting, pending, ..
+            heap, frames, constants, sites, templates, realm, helpers, jobs, waiting, pending, held, ..
         } = self;
         let (job_promise, root, printed) = (self.job_promise, self.root, &self.printed);
         let receiver = self.pending_calling.new_target;
@@ -528,6 +528,7 @@ impl State {
             m.values(templates);
             m.values(helpers);
             m.values(printed);
+            m.values(held);
             m.value(job_promise);
             m.value(receiver);
             m.value(root.unwrap_or(Value::UNDEFINED));

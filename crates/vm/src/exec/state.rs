@@ -95,12 +95,23 @@ pub struct Limits {
 /// A call that the host must answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostCall {
+    /// Which call of the run it is: they count up from 1, also across snapshots.
+    pub id: u64,
     /// The capability's name.
     pub name: Value,
     /// Its arguments.
     pub args: Vec<Value>,
     /// The promise that waits for it; none for a call that waits itself.
     pub(crate) promise: Option<Value>,
+}
+
+/// What host calls may be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arguments {
+    /// Any value, as it is.
+    Any,
+    /// What can cross the boundary, as it was when the call was made: see [`super::Vm::convert_arguments`].
+    Plain,
 }
 
 /// A microtask.
@@ -147,6 +158,11 @@ pub(crate) struct State {
     pub(crate) waiting: VecDeque<HostCall>,
     /// The host call that the run is suspended on.
     pub(crate) pending: Option<HostCall>,
+    /// How many host calls there were.
+    pub(crate) calls: u64,
+    pub(crate) arguments: Arguments,
+    /// What the embedder has made and the machine does not hold yet; forgotten when it runs.
+    pub(crate) held: Vec<Value>,
     /// Where the answer of a synchronous host call goes.
     pub(crate) pending_calling: Calling,
     /// The first register above the top frame's own: where calls made by instructions are laid out.

@@ -6,7 +6,7 @@ use super::SnapshotError;
 use super::bytes::{Flaw, Read, Reader, Writer, require};
 use super::program;
 use crate::code::Base;
-use crate::exec::state::{HostCall, Job, Limit, Limits, ReactionKind, Site, State};
+use crate::exec::state::{Arguments, HostCall, Job, Limit, Limits, ReactionKind, Site, State};
 use crate::exec::{Calling, Frame, FrameFlags, Image, RECORD_FIELDS, REGISTERS, Vm, saved_frame};
 use crate::heap::{
     Class, ClosureId, Heap, Key, OverLimit, Pace, Point, Spans, atoms, read_value, read_values, write_value,
@@ -54,6 +54,10 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
         jobs,
         waiting,
         pending,
+        calls,
+        arguments,
+        // The embedder's, not the machine's.
+        held: _,
         pending_calling,
         above,
         root,
@@ -82,6 +86,8 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
     w.byte(*above);
     w.word(*random);
     w.word(now.to_bits());
+    w.uint(*calls);
+    w.flag(*arguments == Arguments::Plain);
     write_value(&mut w, base, *job_promise);
     write_optional(&mut w, base, *root);
     write_values(&mut w, base, printed);
@@ -146,6 +152,8 @@ fn read_machine(image: &Image, payload: &[u8], limits: Limits, pace: Pace) -> Re
     st.above = r.byte()?;
     st.random = r.word()?.max(1);
     st.now = f64::from_bits(r.word()?);
+    st.calls = r.uint()?;
+    st.arguments = if r.flag()? { Arguments::Plain } else { Arguments::Any };
     st.job_promise = read_value(r, base)?;
     st.heap.check_value(st.job_promise)?;
     st.root = read_optional(r, base)?;
@@ -168,6 +176,7 @@ fn read_machine(image: &Image, payload: &[u8], limits: Limits, pace: Pace) -> Re
         waiting.push_back(read_call(r, base, &st.heap)?);
     }
     st.waiting = waiting;
+    check_calls(st)?;
     r.end()?;
     check_closures(st)?;
     check_frames(st, &regs)?;
@@ -287,18 +296,32 @@ fn read_job(r: &mut Reader<'_>, base: &Spans) -> Read<Job> {
 }
 
 fn write_call(w: &mut Writer, base: &Spans, call: &HostCall) {
-    let HostCall { name, args, promise } = call;
+    let HostCall { id, name, args, promise } = call;
+    w.uint(*id);
     write_value(w, base, *name);
     write_values(w, base, args);
     write_optional(w, base, *promise);
 }
 
 fn read_call(r: &mut Reader<'_>, base: &Spans, heap: &Heap) -> Read<HostCall> {
+    let id = r.uint()?;
     let (name, args, promise) = (read_value(r, base)?, read_values(r, base)?, read_optional(r, base)?);
     heap.check_value(name)?;
     heap.check_values(&args)?;
     heap.check_value(promise.unwrap_or(Value::UNDEFINED))?;
-    Ok(HostCall { name, args, promise })
+    Ok(HostCall { id, name, args, promise })
+}
+
+/// Every host call has a number of its own that was given out.
+fn check_calls(st: &State) -> Read<()> {
+    let mut last = 0;
+    for call in &st.waiting {
+        require(call.id > last && call.id <= st.calls, "a host call has the number of another")?;
+        last = call.id;
+    }
+    let Some(first) = &st.pending else { return Ok(()) };
+    let own = (1..=st.calls).contains(&first.id) && st.waiting.iter().all(|call| call.id != first.id);
+    require(own, "a host call has the number of another")
 }
 
 /// Every closure has code, and what its code captures.
