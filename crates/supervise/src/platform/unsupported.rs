@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::launch::{Ahead, Channels, Exit, LaunchError, Launched, Plan, Signal, TreeTag};
-use crate::sandbox::Capabilities;
+use crate::sandbox::{Capabilities, Landlock, Layer, OwnBox};
 use crate::tree::{Identity, Pid, Usage};
 
 /// Nobody can hold a grip here, because nothing can be launched.
@@ -25,6 +25,12 @@ impl Grip {
     pub(crate) async fn wait(&mut self) -> Exit {
         match *self {}
     }
+}
+
+pub(crate) fn confine_self() -> OwnBox {
+    let missing = || Layer::Missing { reason: "this system has no such layer".to_owned() };
+    let landlock = Landlock::Missing { reason: "this system has no such layer".to_owned() };
+    OwnBox { no_new_privs: missing(), landlock, seccomp: missing() }
 }
 
 pub(crate) fn intercept() -> Option<ExitCode> {

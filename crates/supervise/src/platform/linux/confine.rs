@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use rustix::process::{Resource, Rlimit, setrlimit};
+
 use super::message::Order;
 use super::{landlock, rlimits, seccomp};
 use crate::launch::LaunchError;
-use crate::sandbox::{Contained, Enforced, Landlock, Layer, Level, Limits, Network};
+use crate::sandbox::{Contained, Enforced, Landlock, Layer, Level, Limits, Network, OwnBox};
 
 /// Whether the layers of this level bind a thread rather than the process.
 pub(super) fn needs_own_thread(level: Level) -> bool {
@@ -61,6 +63,19 @@ pub(super) fn apply(order: &Order, program: &Path, containment: Contained) -> Re
         }
     }
     Ok(enforced)
+}
+
+/// See [`crate::sandbox::confine_self`].
+pub(crate) fn confine_self() -> OwnBox {
+    let no_new_privs = match rustix::thread::set_no_new_privs(true) {
+        Ok(()) => Layer::Applied,
+        Err(errno) => Layer::Missing { reason: errno.to_string() },
+    };
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    // Lowering one's own limit cannot fail.
+    let _ = setrlimit(Resource::Core, none);
+    let landlock = landlock::take_everything();
+    OwnBox { no_new_privs, landlock, seccomp: seccomp::leave_computing() }
 }
 
 /// What to do about a layer that is not to be had.

@@ -128,6 +128,20 @@ fn restrict(
     rules.ruleset.restrict_self()
 }
 
+/// Takes every file, TCP port, abstract socket and foreign process from the calling thread.
+pub(super) fn take_everything() -> Landlock {
+    let restricted = Ruleset::default()
+        .handle_access(AccessFs::from_all(TRIED))
+        .and_then(|rules| rules.handle_access(AccessNet::from_all(TRIED)))
+        .and_then(|rules| rules.scope(Scope::AbstractUnixSocket | Scope::Signal))
+        .and_then(|rules| rules.create())
+        .and_then(RulesetCreated::restrict_self);
+    match restricted {
+        Ok(status) => judge(&status),
+        Err(error) => Landlock::Missing { reason: error.to_string() },
+    }
+}
+
 struct Rules {
     ruleset: RulesetCreated,
     skipped: Vec<PathBuf>,

@@ -28,6 +28,7 @@ use std::sync::OnceLock;
 
 use rustix::process::{Resource, WaitIdStatus};
 
+pub(crate) use confine::confine_self;
 pub(crate) use host::{Grip, launch};
 pub(crate) use probe::probe;
 pub(crate) use procfs::{identity, usage};

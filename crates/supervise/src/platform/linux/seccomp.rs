@@ -29,6 +29,80 @@ pub(super) fn apply(network: Network) -> Layer {
     }
 }
 
+/// Leaves the calling thread what a program needs that only computes: reading and writing what is open, memory, the
+/// clock, randomness, and its own end. Everything else answers EPERM.
+pub(super) fn leave_computing() -> Layer {
+    match computing_filter() {
+        Some(filter) => match seccompiler::apply_filter(&filter) {
+            Ok(()) => Layer::Applied,
+            Err(error) => Layer::Missing { reason: error.to_string() },
+        },
+        None => Layer::Missing { reason: format!("no filter for {}", std::env::consts::ARCH) },
+    }
+}
+
+/// The calls of a program that only computes, the frequent ones first.
+const COMPUTING: [i64; 27] = [
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_futex,
+    libc::SYS_getrandom,
+    libc::SYS_clock_gettime,
+    // memory
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_mprotect,
+    libc::SYS_madvise,
+    libc::SYS_brk,
+    // waiting for a pipe
+    libc::SYS_ppoll,
+    libc::SYS_restart_syscall,
+    // signals and the end
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_close,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_tgkill,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    // harmless questions of the C library
+    libc::SYS_sched_yield,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_clock_getres,
+];
+
+/// Written by hand, because it is put together at every start of a sidecar: a comparison a call, and no compiler.
+fn computing_filter() -> Option<BpfProgram> {
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => 0xC000_003E,
+        "aarch64" => 0xC000_00B7,
+        _ => return None,
+    };
+    let instruction = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
+    let load = |offset| instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
+    let equal = |k, jt, jf| instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jt, jf, k);
+    let answer = |k| instruction(libc::BPF_RET | libc::BPF_K, 0, 0, k);
+    let mut filter = Vec::with_capacity(COMPUTING.len() + 6);
+    // Of what the filter sees the number of the call is at 0 and the architecture at 4.
+    filter.push(load(4));
+    filter.push(equal(architecture, 1, 0));
+    filter.push(answer(libc::SECCOMP_RET_KILL_PROCESS));
+    filter.push(load(0));
+    for (i, call) in COMPUTING.into_iter().enumerate() {
+        // Over the comparisons that are left and the refusal. A number with the bit of x32 in it is equal to none.
+        let to_allowed = COMPUTING.len() - i;
+        filter.push(equal(u32::try_from(call).ok()?, u8::try_from(to_allowed).ok()?, 0));
+    }
+    filter.push(answer(libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs()));
+    filter.push(answer(libc::SECCOMP_RET_ALLOW));
+    Some(filter)
+}
+
 fn programs(network: Network) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let architecture: TargetArch = std::env::consts::ARCH.try_into()?;
     let compile = |rules: Rules, errno: i32| {
