@@ -517,6 +517,7 @@ fn compile_on(base: Base, source: &str, options: &Options, kind: Source) -> Resu
 impl State {
     /// Collects garbage: everything the machine holds is a root.
     pub(crate) fn collect(&mut self, regs: &[Value], point: Point) -> Result<(), OverLimit> {
+        let taken = self.taken;
         let State {
             heap, frames, constants, sites, templates, realm, helpers, jobs, waiting, pending, held, ..
         } = self;
@@ -524,8 +525,9 @@ impl State {
         let receiver = self.pending_calling.new_target;
         let collected = heap.collect(point, |m: &mut Marker| {
             m.values(regs);
-            m.values(constants);
-            m.values(templates);
+            // What the image's code uses is the image's.
+            m.values(constants.get(taken.constants as usize..).unwrap_or_default());
+            m.values(templates.get(taken.templates as usize..).unwrap_or_default());
             m.values(helpers);
             m.values(printed);
             m.values(held);
@@ -537,7 +539,7 @@ impl State {
                 m.value(frame.callee);
                 m.value(frame.new_target);
             }
-            for site in sites.iter() {
+            for site in sites.iter().skip(taken.sites as usize) {
                 m.key(site.key);
             }
             for job in jobs.iter() {

@@ -145,6 +145,8 @@ pub(crate) struct State {
     pub(crate) reserve: u64,
     pub(crate) limits: Limits,
     pub(crate) code: std::sync::Arc<super::code_table::Code>,
+    /// Where the machine's own code begins: what comes before is the image's.
+    pub(crate) taken: crate::code::Base,
     pub(crate) constants: Vec<Value>,
     pub(crate) sites: Vec<Site>,
     /// What sites found when they read, and when they wrote.

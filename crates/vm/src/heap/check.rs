@@ -51,44 +51,47 @@ impl Heap {
         there(&self.strings, id)
     }
 
-    /// Checks everything.
+    /// Checks everything that is not as it was in the image.
     pub(crate) fn check(&self) -> Read<()> {
         self.check_tables()?;
-        self.shapes.iter().try_for_each(|(_, shape)| self.check_shape(shape))?;
+        self.shapes
+            .own()
+            .filter(|(_, s)| !s.is_vacant())
+            .try_for_each(|(_, shape)| self.check_shape(shape))?;
         self.check_objects()?;
-        for (_, closure) in self.closures.iter() {
+        for (_, closure) in self.closures.unknown() {
             self.check_value(closure.home)?;
             if let Some(span) = closure.span() {
                 self.check_values(self.slab.slice(span))?;
             }
         }
-        for (_, cell) in self.cells.iter() {
+        for (_, cell) in self.cells.unknown() {
             self.check_value(cell.0)?;
         }
-        for (_, pair) in self.accessors.iter() {
+        for (_, pair) in self.accessors.unknown() {
             self.check_value(pair.get)?;
             self.check_value(pair.set)?;
         }
-        for (_, elements) in self.elements.iter() {
+        for (_, elements) in self.elements.unknown() {
             self.check_values(&elements.values)?;
             require(elements.state != LengthState::Vacant, "an array is free")?;
         }
-        for (id, _) in self.fields.iter() {
+        for (id, _) in self.fields.unknown() {
             self.check_values(self.slots(id))?;
         }
-        for (_, map) in self.maps.iter() {
+        for (_, map) in self.maps.unknown() {
             for entry in &map.entries {
                 self.check_value(entry.key)?;
                 self.check_value(entry.value)?;
             }
         }
-        for (_, weak) in self.weaks.iter() {
+        for (_, weak) in self.weaks.unknown() {
             for &(key, value) in weak.entries.values() {
                 self.check_value(key)?;
                 self.check_value(value)?;
             }
         }
-        for (_, view) in self.views.iter() {
+        for (_, view) in self.views.unknown() {
             if let Some(view) = view.0 {
                 there(&self.objects, view.buffer)?;
                 let buffer = self.class(view.buffer).payload() == Payload::Buffer;
@@ -110,7 +113,7 @@ impl Heap {
     }
 
     fn check_tables(&self) -> Read<()> {
-        for (_, table) in self.tables.iter() {
+        for (_, table) in self.tables.own() {
             for entry in &table.entries {
                 if entry.key != Key::DELETED {
                     self.check_key(entry.key)?;
@@ -173,15 +176,19 @@ impl Heap {
     }
 
     fn check_objects(&self) -> Read<()> {
-        let mut dictionaries = vec![false; self.shapes.span()];
-        for (_, object) in self.objects.iter() {
+        let mut dictionaries = vec![false; self.shapes.own().count()];
+        let line = self.base.shapes as usize;
+        for (id, object) in self.objects.unknown() {
             there(&self.shapes, object.shape)?;
             let shape = &self.shapes[object.shape];
             require(shape.count as usize <= object.capacity(), "an object has too few slots")?;
             if shape.step == Step::Dictionary {
-                let seen = &mut dictionaries[object.shape.raw() as usize];
-                require(!*seen, "a dictionary is shared")?;
-                *seen = true;
+                let fresh = match (object.shape.raw() as usize).checked_sub(line) {
+                    Some(own) => dictionaries.get_mut(own).is_some_and(|seen| !std::mem::replace(seen, true)),
+                    // One of the image's belongs to an object of the image, and it was there that they were compared.
+                    None => id.raw() < self.base.objects,
+                };
+                require(fresh, "a dictionary is shared")?;
             }
             let mut values = Ok(());
             self.each_slot(object, |v| {
@@ -192,7 +199,27 @@ impl Heap {
             values?;
             self.check_payload(object)?;
         }
-        Ok(())
+        self.image_objects_with_new_payloads().try_for_each(|(_, object)| self.check_payload(object))
+    }
+
+    /// Objects of the image whose payload was written to.
+    pub(super) fn image_objects_with_new_payloads(&self) -> impl Iterator<Item = (usize, &ObjectRecord)> {
+        let (cells, fields, elements) = (&self.cells, &self.fields, &self.elements);
+        let some = cells.is_touched() || fields.is_touched() || elements.is_touched();
+        let image = if some { self.base.objects as usize } else { 0 };
+        self.objects.items.iter().take(image).enumerate().filter(move |(_, object)| {
+            match object.class.payload() {
+                Payload::Cell => cells.was_touched(object.payload),
+                Payload::Slots => fields.was_touched(object.payload),
+                Payload::Elements => elements.was_touched(object.payload),
+                Payload::None
+                | Payload::Closure
+                | Payload::Map
+                | Payload::Weak
+                | Payload::Buffer
+                | Payload::View => false,
+            }
+        })
     }
 
     fn check_payload(&self, object: &ObjectRecord) -> Read<()> {
@@ -232,19 +259,29 @@ impl Heap {
     }
 
     /// Prototypes, the targets of proxies and of bound functions, and the parents of shapes: all of them end.
+    ///
+    /// In the image they do, so a ring has a member that is not as it was there: it is enough to start from those.
     fn check_chains(&self) -> Read<()> {
         let objects = self.objects.items.len();
         let live = |at: usize| self.objects.items.get(at).filter(|o| !o.is_vacant());
-        ends(objects, |at| {
+        let unknown = || self.objects.unknown().map(|(id, o)| (id.raw() as usize, o));
+        // Whoever is a prototype knows it.
+        let prototypes = unknown().filter(|(_, o)| o.flags.has(Flags::PROTOTYPE)).map(|(at, _)| at);
+        ends(objects, prototypes, |at| {
             let object = live(at).filter(|o| o.class != Class::Proxy)?;
             self.shapes[object.shape].prototype.map(|p| p.raw() as usize)
         })?;
-        ends(objects, |at| {
-            let object = live(at).filter(|o| matches!(o.class, Class::Proxy | Class::BoundFunction))?;
+        let leads_on = |o: &ObjectRecord| matches!(o.class, Class::Proxy | Class::BoundFunction);
+        // The target of one of the image's is in its fields, which may have been written to without it.
+        let bound = unknown().chain(self.image_objects_with_new_payloads());
+        let bound = bound.filter(|(_, o)| leads_on(o)).map(|(at, _)| at);
+        ends(objects, bound, |at| {
+            let object = live(at).filter(|o| leads_on(o))?;
             let target = self.slots(super::SlotsId::from_raw(object.payload)).first()?;
             target.as_object().map(|target| target.raw() as usize)
         })?;
-        ends(self.shapes.span(), |at| self.shapes.get(at)?.parent.map(|p: ShapeId| p.raw() as usize))
+        let shapes = self.shapes.own().map(|(at, _)| at);
+        ends(self.shapes.span(), shapes, |at| self.shapes.get(at)?.parent.map(|p: ShapeId| p.raw() as usize))
     }
 }
 
@@ -287,12 +324,14 @@ fn there<I: Id, T: Record>(arena: &impl Entries<T>, id: I) -> Read<()> {
     }
 }
 
-/// Does following `next` from anywhere come to an end? Each place is looked at once.
-fn ends(len: usize, next: impl Fn(usize) -> Option<usize>) -> Read<()> {
+/// Does following `next` from any of these places come to an end? Each place is looked at once.
+fn ends(len: usize, starts: impl Iterator<Item = usize>, next: impl Fn(usize) -> Option<usize>) -> Read<()> {
     // Zero: not seen. Otherwise the number of the walk that saw it.
-    let mut seen = vec![0u32; len];
-    for start in 0..len {
-        let walk = start as u32 + 1;
+    let mut seen = Vec::new();
+    for (walk, start) in (1u32..).zip(starts) {
+        if seen.is_empty() {
+            seen.resize(len, 0u32);
+        }
         let mut at = Some(start);
         while let Some(place) = at {
             let Some(mark) = seen.get_mut(place) else { break };
@@ -316,10 +355,10 @@ mod tests {
     #[test]
     fn a_chain_that_bites_its_tail_is_found_and_a_tree_is_not() {
         let tree = [None, Some(0), Some(0), Some(2), Some(3)];
-        assert_eq!(ends(tree.len(), |at| tree[at]), Ok(()));
+        assert_eq!(ends(tree.len(), 0..tree.len(), |at| tree[at]), Ok(()));
         let ring = [None, Some(3), Some(1), Some(2)];
-        assert!(ends(ring.len(), |at| ring[at]).is_err());
+        assert!(ends(ring.len(), 0..ring.len(), |at| ring[at]).is_err());
         let own = [Some(0)];
-        assert!(ends(own.len(), |at| own[at]).is_err());
+        assert!(ends(own.len(), 0..own.len(), |at| own[at]).is_err());
     }
 }

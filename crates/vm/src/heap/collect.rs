@@ -43,6 +43,8 @@ pub struct Marker {
     buffers: Marks,
     views: Marks,
     stack: Vec<Work>,
+    /// The shape that was marked last.
+    last_shape: Option<ShapeId>,
     weak_tables: Vec<WeakId>,
     /// Values that wait for a key, by the key's bits; filled once the strong marking is done.
     waiting: FxHashMap<u64, Vec<Value>>,
@@ -192,17 +194,11 @@ impl Heap {
             records: 0,
             bytes: self.interner.bytes() + self.edge_bytes() + self.account.outside(),
         };
-        total += self.strings.total();
-        total += self.shapes.total();
-        total += self.tables.total();
         macro_rules! count {
-            ($($arena:ident)*) => {$(
-                for (_, record) in self.$arena.iter() {
-                    total += Survivors { records: 1, bytes: super::arena::Record::bytes(record) };
-                }
-            )*};
+            ($($arena:ident)*) => {$( total += self.$arena.total(); )*};
         }
-        count!(symbols bigints objects cells accessors elements fields closures maps weaks buffers views);
+        count!(strings symbols bigints objects cells shapes tables accessors elements fields closures maps weaks buffers
+            views);
         (total.bytes, total.records)
     }
 
@@ -221,48 +217,50 @@ impl Heap {
 
     fn prepare(&self, marker: &mut Marker) {
         macro_rules! reset {
-            ($($arena:ident)*) => {$(marker.$arena.reset(self.$arena.span());)*};
+            ($($arena:ident)*) => {$(marker.$arena.reset(self.base.$arena as usize, self.$arena.span());)*};
         }
         reset!(strings symbols bigints objects cells shapes tables accessors elements fields closures maps weaks buffers
             views);
         marker.stack.clear();
-        self.mark_base(marker);
-        for index in 0..257 + atoms::TEXTS.len() {
+        marker.last_shape = None;
+        self.mark_touched(marker);
+        // The engine's own names, in a heap that has no image yet.
+        for index in self.base.strings as usize..257 + atoms::TEXTS.len() {
             marker.strings.set(index);
         }
-        for index in 0..symbols::TEXTS.len() {
-            marker.symbol(SymId::from_raw(index as u32));
+        for index in self.base.symbols..symbols::TEXTS.len() as u32 {
+            marker.symbol(SymId::from_raw(index));
         }
         for &symbol in self.registry.values() {
             marker.symbol(symbol);
         }
     }
 
-    /// What came with the image stays: its ids must keep their meaning for snapshots.
-    fn mark_base(&self, marker: &mut Marker) {
-        let base = &self.base;
-        // These do not change, and refer to nothing but each other.
-        marker.strings.fill(base.strings);
-        marker.symbols.fill(base.symbols);
-        marker.bigints.fill(base.bigints);
-        marker.shapes.fill(base.shapes);
-        marker.tables.fill(base.tables);
-        (0..base.objects).for_each(|id| marker.object(ObjId::from_raw(id)));
-        (0..base.cells).for_each(|id| marker.cell(CellId::from_raw(id)));
-        (0..base.fields).for_each(|id| marker.slots(SlotsId::from_raw(id)));
-        for id in (0..base.accessors).map(AccessorId::from_raw) {
-            if marker.accessors.set(id.index()) {
-                marker.stack.push(Work::Accessor(id));
-            }
+    /// What came with the image stays: its ids must keep their meaning for snapshots. It refers to nothing but itself, except
+    /// for the records that were written to.
+    fn mark_touched(&self, marker: &mut Marker) {
+        self.objects.each_touched().for_each(|(id, _)| marker.stack.push(Work::Object(id)));
+        self.cells.each_touched().for_each(|(_, cell)| marker.value(cell.0));
+        for (_, pair) in self.accessors.each_touched() {
+            marker.value(pair.get);
+            marker.value(pair.set);
         }
+        self.elements.each_touched().for_each(|(_, elements)| marker.values(&elements.values));
+        self.fields.each_touched().for_each(|(id, _)| marker.values(self.slots(id)));
+        self.closures.each_touched().for_each(|(id, _)| self.trace_closure(marker, id));
+        self.maps.each_touched().for_each(|(_, map)| map.each_value(|value| marker.value(value)));
+        self.weaks.each_touched().for_each(|(id, _)| marker.weak_tables.push(id));
+        self.views.each_touched().filter_map(|(_, view)| view.0).for_each(|view| marker.object(view.buffer));
     }
 
     fn drain(&self, marker: &mut Marker) {
         while let Some(work) = marker.stack.pop() {
             match work {
                 Work::Object(id) => {
-                    self.wake(marker, Value::object(id));
-                    self.wake(marker, Value::array(id));
+                    if !marker.waiting.is_empty() {
+                        self.wake(marker, Value::object(id));
+                        self.wake(marker, Value::array(id));
+                    }
                     self.trace_object(marker, id);
                 }
                 Work::String(id) => match self.strings[id].repr {
@@ -279,44 +277,61 @@ impl Heap {
                     | Repr::Vacant => {}
                 },
                 Work::Symbol(id) => {
-                    self.wake(marker, Value::symbol(id));
+                    if !marker.waiting.is_empty() {
+                        self.wake(marker, Value::symbol(id));
+                    }
                     if let Some(description) = self.symbols[id].description {
                         marker.string(description);
                     }
                 }
-                Work::Cell(id) => marker.value(self.cells[id].0),
+                Work::Cell(id) => self.mark(marker, self.cells[id].0),
                 Work::Accessor(id) => {
                     let pair = self.accessors[id];
-                    marker.value(pair.get);
-                    marker.value(pair.set);
+                    self.mark(marker, pair.get);
+                    self.mark(marker, pair.set);
                 }
-                Work::Fields(id) => marker.values(self.slots(id)),
+                Work::Fields(id) => self.mark_all(marker, self.slots(id)),
                 Work::Shape(id) => self.trace_shape(marker, id),
             }
         }
     }
 
+    /// [`Marker::value`] that sees at once when there is nothing to follow in a string.
+    #[inline]
+    fn mark(&self, marker: &mut Marker, value: Value) {
+        let Some(id) = value.as_string() else { return marker.value(value) };
+        if marker.strings.set(id.index())
+            && let Repr::Rope { .. } | Repr::Slice { .. } = self.strings[id].repr
+        {
+            marker.stack.push(Work::String(id));
+        }
+    }
+
+    fn mark_all(&self, marker: &mut Marker, values: &[Value]) {
+        values.iter().for_each(|&v| self.mark(marker, v));
+    }
+
     fn trace_object(&self, marker: &mut Marker, id: ObjId) {
         let record = &self.objects[id];
-        marker.shape(record.shape);
-        self.each_slot(record, |value| marker.value(value));
+        // Neighbours often have the same shape.
+        if marker.last_shape != Some(record.shape) {
+            marker.last_shape = Some(record.shape);
+            marker.shape(record.shape);
+        }
+        self.each_slot(record, |value| self.mark(marker, value));
         let raw = record.payload;
         match record.class.payload() {
             Payload::None => {}
             Payload::Elements => {
                 if marker.elements.set(raw as usize) {
-                    marker.values(&self.elements[ElementsId::from_raw(raw)].values);
+                    self.mark_all(marker, &self.elements[ElementsId::from_raw(raw)].values);
                 }
             }
             Payload::Cell => marker.cell(CellId::from_raw(raw)),
             Payload::Slots => marker.slots(SlotsId::from_raw(raw)),
             Payload::Closure => {
                 if marker.closures.set(raw as usize) {
-                    let closure = &self.closures[ClosureId::from_raw(raw)];
-                    marker.value(closure.home);
-                    if let Some(span) = closure.span() {
-                        marker.values(self.slab.slice(span));
-                    }
+                    self.trace_closure(marker, ClosureId::from_raw(raw));
                 }
             }
             Payload::Map => {
@@ -339,6 +354,14 @@ impl Heap {
                     marker.object(view.buffer);
                 }
             }
+        }
+    }
+
+    fn trace_closure(&self, marker: &mut Marker, id: ClosureId) {
+        let closure = &self.closures[id];
+        marker.value(closure.home);
+        if let Some(span) = closure.span() {
+            marker.values(self.slab.slice(span));
         }
     }
 
@@ -381,9 +404,7 @@ impl Heap {
     /// A key has been reached: the values that waited for it are reachable too.
     #[inline]
     fn wake(&self, marker: &mut Marker, key: Value) {
-        if !marker.waiting.is_empty()
-            && let Some(values) = marker.waiting.remove(&key.bits())
-        {
+        if let Some(values) = marker.waiting.remove(&key.bits()) {
             marker.values(&values);
         }
     }
@@ -393,12 +414,12 @@ impl Heap {
         self.prune_edges(|id| marker.shapes.get(id.index()));
         let mut total = Survivors::default();
         let slab = &mut self.slab;
-        total += self.objects.sweep(self.base.objects, &marker.objects, |record| {
+        total += self.objects.sweep(&marker.objects, |record| {
             if let Some(span) = record.span() {
                 slab.release(span);
             }
         });
-        total += self.closures.sweep(self.base.closures, &marker.closures, |record| {
+        total += self.closures.sweep(&marker.closures, |record| {
             if let Some(span) = record.span() {
                 slab.release(span);
             }
@@ -410,21 +431,21 @@ impl Heap {
         total += self.strings.sweep(&marker.strings, |record| {
             dead_atoms += usize::from(record.role != super::string::Role::Plain);
         });
-        total += self.symbols.sweep(self.base.symbols, &marker.symbols, |_| ());
-        total += self.bigints.sweep(self.base.bigints, &marker.bigints, |_| ());
-        total += self.cells.sweep(self.base.cells, &marker.cells, |_| ());
-        total += self.accessors.sweep(self.base.accessors, &marker.accessors, |_| ());
-        total += self.elements.sweep(self.base.elements, &marker.elements, |_| ());
+        total += self.symbols.sweep(&marker.symbols, |_| ());
+        total += self.bigints.sweep(&marker.bigints, |_| ());
+        total += self.cells.sweep(&marker.cells, |_| ());
+        total += self.accessors.sweep(&marker.accessors, |_| ());
+        total += self.elements.sweep(&marker.elements, |_| ());
         let slab = &mut self.slab;
-        total += self.fields.sweep(self.base.fields, &marker.fields, |record| {
+        total += self.fields.sweep(&marker.fields, |record| {
             if let Some(span) = record.span() {
                 slab.release(span);
             }
         });
-        total += self.maps.sweep(self.base.maps, &marker.maps, |_| ());
-        total += self.weaks.sweep(self.base.weaks, &marker.weaks, |_| ());
-        total += self.buffers.sweep(self.base.buffers, &marker.buffers, |_| ());
-        total += self.views.sweep(self.base.views, &marker.views, |_| ());
+        total += self.maps.sweep(&marker.maps, |_| ());
+        total += self.weaks.sweep(&marker.weaks, |_| ());
+        total += self.buffers.sweep(&marker.buffers, |_| ());
+        total += self.views.sweep(&marker.views, |_| ());
         if dead_atoms > 0 {
             self.sweep_interner(dead_atoms);
         }

@@ -195,6 +195,7 @@ impl Heap {
 
     /// Replaces capture number `n` (a function that captures itself, a class binding).
     pub fn set_capture(&mut self, id: ClosureId, n: u32, value: Value) {
+        self.closures.will_write(id);
         let closure = &self.closures[id];
         if n < u32::from(closure.capture_count) {
             self.slab.values[closure.captures as usize + n as usize] = value;
@@ -206,15 +207,19 @@ impl Heap {
         u32::from(self.closures[id].capture_count)
     }
 
-    /// The code and the number of captures of every closure, for checking.
+    /// The code and the number of captures of every closure that is not as it was in the image, for checking.
     pub(crate) fn closure_codes(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.closures.iter().map(|(_, closure)| (closure.code, u32::from(closure.capture_count)))
+        self.closures.unknown().map(|(_, closure)| (closure.code, u32::from(closure.capture_count)))
     }
 
-    /// The internal fields of every object of these classes, for checking.
+    /// The internal fields of every object of these classes that is not as it was in the image, for checking.
     pub(crate) fn fields_of(&self, classes: &[Class]) -> impl Iterator<Item = &[Value]> {
-        let objects = self.objects.iter().filter(|(_, object)| classes.contains(&object.class));
-        objects.filter_map(|(id, _)| self.slots_of(id)).map(|id| self.slots(id))
+        let own = self.objects.unknown().map(|(_, object)| object);
+        let objects = own.chain(self.image_objects_with_new_payloads().map(|(_, object)| object));
+        let wanted = objects.filter(|object| classes.contains(&object.class));
+        wanted
+            .filter(|object| object.class.payload() == Payload::Slots)
+            .map(|object| self.slots(SlotsId::from_raw(object.payload)))
     }
 
     /// Where `super` starts for this closure, or undefined.
@@ -308,6 +313,7 @@ impl Heap {
     /// The internal fields, for writing in place.
     #[inline]
     pub fn slots_mut(&mut self, id: SlotsId) -> &mut [Value] {
+        self.fields.will_write(id);
         let fields = self.fields[id];
         &mut self.slab.values[fields.start as usize..][..fields.len as usize]
     }

@@ -18,8 +18,8 @@ use super::string::{MAX_LENGTH, Repr, Role, StringRecord, Wide, plain};
 use super::table::{Attrs, Property, PropertyTable};
 use super::weak::{ENTRY, WeakTable};
 use super::{
-    AccessorId, BigId, CellId, Heap, Key, Limits, ObjId, Pace, Payload, ShapeId, SlotsId, StrId, SymId,
-    SymbolKind, TableId,
+    AccessorId, BigId, CellId, ClosureId, Heap, Key, Limits, ObjId, Pace, Payload, ShapeId, SlotsId, StrId,
+    SymId, SymbolKind, TableId,
 };
 use crate::snapshot::bytes::{Flaw, Read, Reader, require};
 use crate::value::{Internal, Value};
@@ -247,6 +247,10 @@ impl Heap {
             let mut new = read_object(r, base)?;
             require(new.record.class == old.class, "an object of the engine's own changed its class")?;
             require(new.record.payload == old.payload, "an object of the engine's own changed its content")?;
+            let shared = self.shapes.get(new.record.shape.raw() as usize);
+            let theirs =
+                shared.is_some_and(|s| s.step == Step::Dictionary) && new.record.shape.raw() < base.shapes;
+            require(!theirs || new.record.shape == old.shape, "a dictionary is shared")?;
             new.record.slots = old.slots;
             let before: Vec<Value> = old.span().map(|s| self.slab.slice(s).to_vec()).unwrap_or_default();
             if old.overflow_class == new.class {
@@ -269,7 +273,7 @@ impl Heap {
                 let v = read_value(r, base)?;
                 self.put(&mut new.record, slot, v);
             }
-            self.objects.items[at] = new.record;
+            self.objects[ObjId::from_raw(at as u32)] = new.record;
         }
         r.spend(added.saturating_mul(size_of::<ObjectRecord>()))?;
         for _ in 0..added {
@@ -287,7 +291,7 @@ impl Heap {
             }
             self.objects.items.push(new.record);
         }
-        self.objects.free_vacant(base.objects);
+        self.objects.free_vacant();
         Ok(())
     }
 
@@ -319,11 +323,12 @@ impl Heap {
             let (code, home, captures) = (r.u32()?, read_value(r, base)?, read_values(r, base)?);
             let same = code == old.code && captures.len() == usize::from(old.capture_count);
             require(same, "a closure of the engine's own has other code")?;
+            let id = ClosureId::from_raw(at as u32);
             if let Some(span) = old.span() {
                 let start = span.start as usize;
                 self.slab.values[start..start + captures.len()].copy_from_slice(&captures);
             }
-            self.closures.items[at].home = home;
+            self.closures[id].home = home;
         }
         r.spend(added.saturating_mul(size_of::<Closure>()))?;
         for _ in 0..added {
@@ -352,7 +357,7 @@ impl Heap {
                 home,
             });
         }
-        self.closures.free_vacant(base.closures);
+        self.closures.free_vacant();
         Ok(())
     }
 
@@ -551,13 +556,12 @@ fn append<I: Id, T: Record>(
     mut read: impl FnMut(&mut Reader<'_>, Option<&T>) -> Read<T>,
 ) -> Read<()> {
     r.spend(added.saturating_mul(size_of::<T>()))?;
-    let base = arena.items.len() as u32;
     arena.items.reserve_exact(added);
     for _ in 0..added {
         let record = read(r, None)?;
         arena.items.push(record);
     }
-    arena.free_vacant(base);
+    arena.free_vacant();
     Ok(())
 }
 
@@ -573,7 +577,7 @@ fn replace<I: Id, T: Record>(
         at = advance(at, r.uint()?, arena.items.len())?;
         let record = read(r, at, arena.items.get(at))?;
         require(!record.is_vacant(), "something of the engine's own is gone")?;
-        arena.items[at] = record;
+        arena[I::from_index(at as u32)] = record;
     }
     append(r, arena, added, |r, old| read(r, usize::MAX, old))
 }

@@ -212,7 +212,7 @@ impl Heap {
         self.strings.freeze();
         self.tables.freeze();
         macro_rules! forget {
-            ($($arena:ident)*) => {$(self.$arena.forget_free();)*};
+            ($($arena:ident)*) => {$(self.$arena.freeze();)*};
         }
         forget!(symbols bigints objects cells accessors elements fields closures maps weaks buffers views);
         self.base = self.spans();
@@ -234,8 +234,7 @@ impl Heap {
 
     /// Prepares for a snapshot, after a collection: the account is as it will be in the machine that is restored.
     pub(crate) fn settle(&mut self) {
-        let usage = self.audit();
-        self.account.restart(usage);
+        self.account.restart((self.bytes(), self.records()));
     }
 
     /// Bytes charged and not given back.

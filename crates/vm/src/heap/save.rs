@@ -155,7 +155,7 @@ impl Heap {
         w.byte(self.interner.table.len().trailing_zeros() as u8);
         let prefixes = self.prefixes(base);
 
-        self.strings.own().for_each(|(_, s)| write_string(w, base, s));
+        self.strings.from(base.strings).for_each(|(_, s)| write_string(w, base, s));
         added(w, &self.symbols, base.symbols, |w, _, s| {
             w.byte(match s.kind {
                 None => 0,
@@ -188,8 +188,8 @@ impl Heap {
                 w.option(view.length);
             }
         });
-        self.shapes.own().for_each(|(_, s)| write_shape(w, base, s));
-        for (id, t) in self.tables.own() {
+        self.shapes.from(base.shapes).for_each(|(_, s)| write_shape(w, base, s));
+        for (id, t) in self.tables.from(base.tables) {
             let prefix = prefixes.get(&(id as u32)).copied();
             let prefix = prefix.filter(|&(of, n)| {
                 let theirs = self.tables.get(of as usize).and_then(|of| of.entries.get(..n));
@@ -375,7 +375,7 @@ fn added<I: Id, T: Record>(
     }
 }
 
-/// Writes the image's records that changed, then those after its last.
+/// Writes the image's records that changed, then those after its last. Only what was written to can have changed.
 fn changed<I: Id, T: Record>(
     w: &mut Writer,
     arena: &Arena<I, T>,
@@ -383,14 +383,14 @@ fn changed<I: Id, T: Record>(
     same: impl Fn(&T, &T) -> bool,
     mut write: impl FnMut(&mut Writer, u32, &T),
 ) {
-    let pairs = arena.items.iter().zip(&image.items).enumerate();
-    let moved: Vec<usize> = pairs.filter(|(_, (a, b))| !same(a, b)).map(|(i, _)| i).collect();
+    let mut moved = arena.touched();
+    moved.retain(|&i| image.items.get(i as usize).is_none_or(|old| !same(&arena.items[i as usize], old)));
     w.count(moved.len());
     let mut at = 0;
     for i in moved {
-        w.count(i - at);
+        w.count((i - at) as usize);
         at = i;
-        write(w, i as u32, &arena.items[i]);
+        write(w, i, &arena.items[i as usize]);
     }
     added(w, arena, image.items.len() as u32, write);
 }

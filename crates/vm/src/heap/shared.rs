@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct Shared<I, T> {
-    /// Its length is a multiple of 64, so that marks of our own begin with a word.
     base: Arc<Vec<T>>,
     base_total: Survivors,
     own: Arena<I, T>,
@@ -31,12 +30,8 @@ impl<I: Id, T: Record + Clone> Shared<I, T> {
     pub(crate) fn freeze(&mut self) {
         let mut all = std::mem::take(&mut self.base).as_ref().clone();
         all.append(&mut self.own.items);
-        all.resize_with(all.len().next_multiple_of(64), T::vacant);
         all.shrink_to_fit();
-        self.base_total = Survivors::default();
-        for record in all.iter().filter(|record| !record.is_vacant()) {
-            self.base_total += Survivors { records: 1, bytes: record.bytes() };
-        }
+        self.base_total = all.iter().filter(|record| !record.is_vacant()).map(Survivors::one).sum();
         self.base = Arc::new(all);
         self.own = Arena::new();
     }
@@ -66,6 +61,12 @@ impl<I: Id, T: Record + Clone> Shared<I, T> {
         self.own.items.iter().enumerate().map(|(i, record)| (i + self.base.len(), record))
     }
 
+    /// The records from a number on, free entries included, with their numbers.
+    pub(crate) fn from(&self, first: u32) -> impl Iterator<Item = (usize, &T)> {
+        let base = self.base.iter().enumerate().skip(first as usize);
+        base.chain(self.own().skip((first as usize).saturating_sub(self.base.len())))
+    }
+
     pub(crate) fn own_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.own.items.iter_mut()
     }
@@ -93,16 +94,14 @@ impl<I: Id, T: Record + Clone> Shared<I, T> {
 
     /// Frees what is not marked. See [`Arena::sweep`].
     pub(crate) fn sweep(&mut self, marks: &Marks, dying: impl FnMut(&T)) -> Survivors {
-        let mut survivors = self.own.sweep_from(self.base.len() / 64, marks, dying);
+        let mut survivors = self.own.sweep(marks, dying);
         survivors += self.base_total;
         survivors
     }
 
     pub(crate) fn total(&self) -> Survivors {
         let mut total = self.base_total;
-        for (_, record) in self.own().filter(|(_, record)| !record.is_vacant()) {
-            total += Survivors { records: 1, bytes: record.bytes() };
-        }
+        total += self.own.total();
         total
     }
 }
@@ -118,7 +117,7 @@ impl<I: Id, T> Index<I> for Shared<I, T> {
     }
 }
 
-impl<I: Id, T> IndexMut<I> for Shared<I, T> {
+impl<I: Id, T: Record> IndexMut<I> for Shared<I, T> {
     #[inline]
     fn index_mut(&mut self, id: I) -> &mut T {
         match id.index().checked_sub(self.base.len()) {

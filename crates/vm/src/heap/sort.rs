@@ -137,6 +137,7 @@ impl Heap {
     /// Goes on to the next comparison. `less` answers the last one; the first time it does not matter. `None`: the record is
     /// not one of a sort. Also answers how much work was done beside the comparison.
     pub fn sort_step(&mut self, record: SlotsId, less: bool) -> Option<(SortStep, u64)> {
+        self.fields.will_write(record);
         let place = self.fields[record];
         let fields = &mut self.slab.values[place.start as usize..][..place.len as usize];
         if fields.len() < RUN {

@@ -43,6 +43,7 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
         thrown: _,
         limits,
         code,
+        taken,
         constants,
         sites: _,
         // Caches: what they knew is found again.
@@ -68,7 +69,7 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
         regexps: _,
         printed,
     } = state;
-    let taken = image.state.code.base();
+    let taken = *taken;
     let base = &image.state.heap.spans();
     let mut w = Writer::new();
     let own = code.programs.get(image.state.code.programs.len()..).unwrap_or_default();
@@ -131,7 +132,8 @@ fn read_machine(image: &Image, payload: &[u8], limits: Limits, pace: Pace) -> Re
     }
     let heap = Heap::load(&image.state.heap, r, limits.heap, pace)?;
     let mut vm = image.with_heap(heap, limits);
-    let (st, taken) = (&mut vm.state, image.state.code.base());
+    let taken = vm.state.taken;
+    let st = &mut vm.state;
     let ends = code.base();
     st.code = Arc::new(code);
     let constants = read_values(r, base)?;
