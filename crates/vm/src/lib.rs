@@ -13,6 +13,7 @@
 //!   helper written in JavaScript, which suspends like any other.
 //! * [`heap`] and [`value`]: NaN-boxed values, shapes, strings, arrays, ordered tables, an exact collector. Memory is charged
 //!   before it is taken.
+//! * [`boundary`]: plain data in and out, outstanding host calls, capabilities and limits asserted anew.
 //! * [`snapshot`]: programs and whole machines as bytes, checked in full when they come back.
 //! * [`regex`]: patterns on fuel.
 //! * [`text`]: numbers, BigInt, dates, JSON text, URIs, Unicode and American English formatting as pure functions.
@@ -20,6 +21,7 @@
 //! [`exec`] has an example that runs, stops at a host call and goes on.
 
 pub mod ast;
+pub mod boundary;
 mod builtins;
 pub mod code;
 pub mod compile;

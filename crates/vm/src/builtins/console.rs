@@ -6,6 +6,7 @@
 use crate::exec::HostCall;
 use crate::exec::state::{Exit, State};
 use crate::heap::{Found, Key};
+use crate::value::Value;
 
 /// The capabilities that are methods of `console`.
 const CONSOLE: &[(&str, &str)] =
@@ -27,9 +28,10 @@ impl State {
         self.set_hidden(console.unwrap_or(global), method, function)
     }
 
-    /// Whether the guest sees nothing of the host's answer.
-    pub(crate) fn answers_nothing(&mut self, call: &HostCall) -> bool {
-        let name = call.name.as_string().map(|s| self.string_text(s)).unwrap_or_default();
-        CONSOLE.iter().any(|(granted, _)| *granted == name)
+    /// What the guest sees of the host's answer.
+    pub(crate) fn seen_answer(&self, call: &HostCall, answer: Value) -> Value {
+        let name = call.name.as_string().filter(|&s| self.heap.is_flat(s)).map(|s| self.heap.str(s));
+        let silent = CONSOLE.iter().any(|(granted, _)| name.is_some_and(|name| name.is_ascii(granted)));
+        if silent { Value::UNDEFINED } else { answer }
     }
 }

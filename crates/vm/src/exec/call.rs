@@ -274,15 +274,21 @@ impl State {
         let asynchronous = FrameFlags::ASYNC.and(FrameFlags::JOB).and(FrameFlags::EXECUTOR);
         let in_async = self.frames.is_empty() || self.frames.iter().any(|f| f.flags.has(asynchronous));
         if in_async {
-            if self.waiting.len() >= self.limits.host_calls as usize {
+            if self.queued_calls() >= self.limits.host_calls as usize {
                 return Err(Exit::Limit(Limit::HostCalls));
             }
+            let args = self.copy_arguments(args)?;
             let promise = self.new_promise()?;
             self.calls += 1;
             self.waiting.push_back(HostCall { id: self.calls, name, args, promise: Some(promise) });
             return Ok(promise);
         }
+        self.check_arguments(&args)?;
         self.calls += 1;
+        // A call that was surfaced before waits behind this one, which nothing goes on without.
+        if let Some(surfaced) = self.pending.take() {
+            self.waiting.push_front(surfaced);
+        }
         self.pending = Some(HostCall { id: self.calls, name, args, promise: None });
         self.pending_calling = calling;
         let pc = self.pc;

@@ -115,6 +115,15 @@ pub enum Step {
     Paused,
 }
 
+/// What `return` outside functions means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopLevelReturn {
+    /// The script is not valid.
+    Refused,
+    /// The script ends with that value.
+    Allowed,
+}
+
 /// Whether a run may stop between slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slices {
@@ -335,6 +344,15 @@ impl Vm {
         if let Some(limit) = self.refused {
             return Step::Limit(limit);
         }
+        self.state.held.clear();
+        self.state.stale = true;
+        if let Some(call) = self.outstanding().next().filter(|call| call.promise.is_none()) {
+            return Step::Suspended(call.clone());
+        }
+        match self.deliver_answer() {
+            Ok(()) | Err(Exit::Done(_) | Exit::Enter) => {}
+            Err(exit) => return self.stop(exit),
+        }
         let code = Arc::clone(&self.state.code);
         loop {
             if self.state.frames.is_empty() {
@@ -362,43 +380,16 @@ impl Vm {
         }
     }
 
-    /// Answers the host call that the run waits for, and runs on.
+    /// Answers the host call that the last step named, and runs on.
     pub fn resume(&mut self, answer: Result<Value, Value>) -> Step {
         self.resume_in(answer, Slices::One)
     }
 
     fn resume_in(&mut self, answer: Result<Value, Value>, slices: Slices) -> Step {
-        let Some(call) = self.state.pending.take() else { return self.go_on(slices) };
-        let answer = answer.map(|v| if self.state.answers_nothing(&call) { Value::UNDEFINED } else { v });
-        let settled = match (call.promise, answer) {
-            (Some(promise), Ok(v)) => match self.state.try_resolve(promise, v) {
-                Ok(Resolution::Done) => Ok(()),
-                Ok(Resolution::AskThen) => Err(self.state.look_then(&mut self.regs, promise, v)),
-                Err(exit) => Err(exit),
-            },
-            (Some(promise), Err(e)) => {
-                self.state.settle(promise, Settled::Rejected, e);
-                Ok(())
-            }
-            (None, Ok(v)) => match self.state.frames.last().copied() {
-                Some(mut called) => {
-                    called.dst = self.state.pending_calling.dst;
-                    called.flags = self.state.pending_calling.flags;
-                    let code = Arc::clone(&self.state.code);
-                    self.state.deliver(&mut self.regs, &code, called, v)
-                }
-                None => Ok(()),
-            },
-            (None, Err(e)) => {
-                self.state.pc = self.state.frames.last().map_or(0, |f| f.pc);
-                let code = Arc::clone(&self.state.code);
-                self.state.unwind(&mut self.regs, &code, e)
-            }
-        };
-        match settled {
-            Ok(()) | Err(Exit::Done(_) | Exit::Enter) => self.go_on(slices),
-            Err(exit) => self.stop(exit),
-        }
+        let first = self.outstanding().next().map(|call| call.id);
+        // It is outstanding, so it can be answered; with nothing to answer the run just goes on.
+        let _ = first.map(|id| self.answer(id, answer));
+        self.go_on(slices)
     }
 
     /// What the world looks like to the guest: the seed of `Math.random` and the time that `Date.now()` answers, in
@@ -432,12 +423,6 @@ impl Vm {
     /// Instructions that are left.
     pub fn fuel(&self) -> u64 {
         self.state.fuel
-    }
-
-    /// A new guest error, to answer a host call with.
-    pub fn error(&mut self, message: &str) -> Value {
-        let made = self.repeat(|vm| vm.state.new_error(crate::code::ErrorKind::Error, message));
-        made.unwrap_or(Value::UNDEFINED)
     }
 
     /// What a run that cannot go on by itself tells the host. A limit is final.
@@ -484,9 +469,11 @@ impl Vm {
 
     /// Nothing is runnable: the next host call, or the end.
     fn idle(&mut self) -> Step {
-        if let Some(call) = self.state.waiting.pop_front() {
-            self.state.pending = Some(call.clone());
-            return Step::Suspended(call);
+        if self.state.pending.is_none() {
+            self.state.pending = self.state.waiting.pop_front();
+        }
+        if let Some(call) = &self.state.pending {
+            return Step::Suspended(call.clone());
         }
         let value = self.state.root.unwrap_or(Value::UNDEFINED);
         if !self.state.is_promise(value) {
@@ -503,7 +490,17 @@ impl Vm {
 impl Program {
     /// Parses and compiles a guest's script, to be loaded as the first of a machine.
     pub fn compile(source: &str) -> Result<Program, LoadError> {
-        compile_on(image()?.state.code.base(), source, &GUEST, Source::Guest)
+        Program::compile_with(source, TopLevelReturn::Refused)
+    }
+
+    /// The same with a say in what `return` outside functions means.
+    pub fn compile_with(source: &str, top_level_return: TopLevelReturn) -> Result<Program, LoadError> {
+        let top_level_return = match top_level_return {
+            TopLevelReturn::Refused => Permission::Refused,
+            TopLevelReturn::Allowed => Permission::Allowed,
+        };
+        let options = Options { top_level_return, ..GUEST };
+        compile_on(image()?.state.code.base(), source, &options, Source::Guest)
     }
 }
 
@@ -519,10 +516,11 @@ impl State {
     pub(crate) fn collect(&mut self, regs: &[Value], point: Point) -> Result<(), OverLimit> {
         let taken = self.taken;
         let State {
-            heap, frames, constants, sites, templates, realm, helpers, jobs, waiting, pending, held, ..
+            heap, frames, constants, sites, templates, realm, helpers, jobs, waiting, pending, ..
         } = self;
-        let (job_promise, root, printed) = (self.job_promise, self.root, &self.printed);
+        let (job_promise, root, printed, held) = (self.job_promise, self.root, &self.printed, &self.held);
         let receiver = self.pending_calling.new_target;
+        let answered = self.answered.map(|answer| answer.unwrap_or_else(|thrown| thrown));
         let collected = heap.collect(point, |m: &mut Marker| {
             m.values(regs);
             // What the image's code uses is the image's.
@@ -533,6 +531,7 @@ impl State {
             m.values(held);
             m.value(job_promise);
             m.value(receiver);
+            m.value(answered.unwrap_or(Value::UNDEFINED));
             m.value(root.unwrap_or(Value::UNDEFINED));
             realm.mark(m);
             for frame in frames.iter() {
@@ -556,6 +555,7 @@ impl State {
                 m.value(call.promise.unwrap_or(Value::UNDEFINED));
             }
         })?;
+        self.stale = false;
         // Shape ids may be used again, so caches that name a dead one must go.
         if collected.shapes_freed > 0 {
             for site in sites.iter_mut() {

@@ -165,6 +165,10 @@ pub(crate) struct State {
     pub(crate) arguments: Arguments,
     /// What the embedder has made and the machine does not hold yet; forgotten when it runs.
     pub(crate) held: Vec<Value>,
+    /// What a synchronous host call was answered with, until the machine runs.
+    pub(crate) answered: Option<Result<Value, Value>>,
+    /// Whether the machine may have let go of something since the last collection.
+    pub(crate) stale: bool,
     /// Where the answer of a synchronous host call goes.
     pub(crate) pending_calling: Calling,
     /// The first register above the top frame's own: where calls made by instructions are laid out.

@@ -81,6 +81,12 @@ impl State {
         self.active(&code).flat_map(pair).collect()
     }
 
+    /// Where the active functions stand, innermost first.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        let code = Arc::clone(&self.code);
+        self.active(&code).map(|at| self.place(&code, at)).collect()
+    }
+
     fn active<'a>(&'a self, code: &'a Code) -> impl Iterator<Item = Active> + 'a {
         let top = self.frames.len().wrapping_sub(1);
         let frames = self.frames.iter().enumerate().rev();

@@ -156,6 +156,12 @@ impl Account {
         self.set_thresholds(Level::default());
     }
 
+    /// Other limits: as if it had been restored under them.
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
+        self.limits = Limits { records: limits.records.min(Limits::MOST_RECORDS), ..limits };
+        self.set_thresholds(Level::default());
+    }
+
     /// Bytes and records in all, without those of the image.
     pub(crate) fn above_floor(&self, (bytes, records): (usize, usize)) -> (usize, usize) {
         (bytes.saturating_sub(self.floor.bytes), records.saturating_sub(self.floor.records))

@@ -222,6 +222,14 @@ impl Heap {
             .map(|object| self.slots(SlotsId::from_raw(object.payload)))
     }
 
+    /// The names of all functions of the host. They are made for a machine, so its image has none.
+    pub(crate) fn host_functions(&self) -> impl Iterator<Item = Value> {
+        let own = self.objects.items.get(self.base.objects as usize..).unwrap_or_default();
+        let functions = own.iter().filter(|object| object.class == Class::HostFunction);
+        let fields = functions.map(|object| self.slots(SlotsId::from_raw(object.payload)));
+        fields.map(|fields| fields.first().copied().unwrap_or(Value::UNDEFINED))
+    }
+
     /// Where `super` starts for this closure, or undefined.
     #[inline]
     pub fn home_object(&self, id: ClosureId) -> Value {

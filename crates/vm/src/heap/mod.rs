@@ -252,6 +252,11 @@ impl Heap {
         self.account.limits()
     }
 
+    /// Other limits, which what the heap holds must fit.
+    pub(crate) fn set_limits(&mut self, limits: Limits) {
+        self.account.set_limits(limits);
+    }
+
     /// Charges for memory that lives outside the heap but on the guest's account (frames, queues).
     pub fn charge_outside(&mut self, bytes: usize) -> Result<(), AllocError> {
         self.account.grow_outside(bytes)

@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// Where execution stands while a snapshot is taken.
 const SNAPSHOT: Point = Point(u64::MAX - 1);
 
+/// No run makes so many host calls.
+const MOST_CALLS: u64 = 1 << 53;
+
 /// Writes a machine. It is collected first.
 pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
     let used = registers_in_use(&vm.state);
@@ -59,6 +62,9 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
         arguments,
         // The embedder's, not the machine's.
         held: _,
+        answered,
+        // It has just been collected.
+        stale: _,
         pending_calling,
         above,
         root,
@@ -89,6 +95,12 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
     w.word(now.to_bits());
     w.uint(*calls);
     w.flag(*arguments == Arguments::Plain);
+    w.byte(match answered {
+        None => 0,
+        Some(Ok(_)) => 1,
+        Some(Err(_)) => 2,
+    });
+    write_value(&mut w, base, answered.map_or(Value::UNDEFINED, |answer| answer.unwrap_or_else(|e| e)));
     write_value(&mut w, base, *job_promise);
     write_optional(&mut w, base, *root);
     write_values(&mut w, base, printed);
@@ -106,20 +118,15 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
 
 /// Reads a machine.
 pub(super) fn read(image: &Image, payload: &[u8], limits: Limits, pace: Pace) -> Result<Vm, SnapshotError> {
-    let vm = read_machine(image, payload, limits, pace).map_err(|flaw| match flaw {
+    let (vm, used) = read_machine(image, payload, limits, pace).map_err(|flaw| match flaw {
         Flaw::Invalid(what) => SnapshotError::Invalid(what),
         Flaw::TooLarge => SnapshotError::HeapLimit,
     })?;
-    if vm.state.frames.len() > limits.call_depth as usize {
-        return Err(SnapshotError::CallDepth);
-    }
-    if vm.state.waiting.len() > limits.host_calls as usize {
-        return Err(SnapshotError::HostCalls);
-    }
+    vm.state.fits(limits, used)?;
     Ok(vm)
 }
 
-fn read_machine(image: &Image, payload: &[u8], limits: Limits, pace: Pace) -> Read<Vm> {
+fn read_machine(image: &Image, payload: &[u8], limits: Limits, pace: Pace) -> Read<(Vm, u64)> {
     // Programs and queues are paid for out of the same purse as the heap, but are not the guest's to pay.
     let budget = limits.heap.bytes.saturating_add(payload.len().saturating_mul(64)).saturating_add(1 << 24);
     let r = &mut Reader::new(payload, budget);
@@ -144,7 +151,8 @@ fn read_machine(image: &Image, payload: &[u8], limits: Limits, pace: Pace) -> Re
     require(templates.len() as u32 == ends.templates - taken.templates, "templates are missing")?;
     st.heap.check_values(&templates)?;
     st.templates.extend(templates);
-    st.fuel = limits.instructions.saturating_sub(r.uint()?);
+    let used = r.uint()?;
+    st.fuel = limits.instructions.saturating_sub(used);
     vm.refused = read_limit(r)?;
     st.pc = r.u32()?;
     st.pending_calling =
@@ -156,6 +164,7 @@ fn read_machine(image: &Image, payload: &[u8], limits: Limits, pace: Pace) -> Re
     st.now = f64::from_bits(r.word()?);
     st.calls = r.uint()?;
     st.arguments = if r.flag()? { Arguments::Plain } else { Arguments::Any };
+    st.answered = read_answer(r, base, &st.heap)?;
     st.job_promise = read_value(r, base)?;
     st.heap.check_value(st.job_promise)?;
     st.root = read_optional(r, base)?;
@@ -186,7 +195,7 @@ fn read_machine(image: &Image, payload: &[u8], limits: Limits, pace: Pace) -> Re
     restore_sites(st, taken)?;
     regs.resize(room_for(st, regs.len()), Value::UNDEFINED);
     vm.regs = regs;
-    Ok(vm)
+    Ok((vm, used))
 }
 
 /// How many registers mean something: up to the end of the top frame, or of the arguments of one that is about to start.
@@ -314,8 +323,20 @@ fn read_call(r: &mut Reader<'_>, base: &Spans, heap: &Heap) -> Read<HostCall> {
     Ok(HostCall { id, name, args, promise })
 }
 
+fn read_answer(r: &mut Reader<'_>, base: &Spans, heap: &Heap) -> Read<Option<Result<Value, Value>>> {
+    let (tag, value) = (r.byte()?, read_value(r, base)?);
+    heap.check_value(value)?;
+    match tag {
+        0 => Ok(None),
+        1 => Ok(Some(Ok(value))),
+        2 => Ok(Some(Err(value))),
+        _ => Err(Flaw::Invalid("there is no such answer")),
+    }
+}
+
 /// Every host call has a number of its own that was given out.
 fn check_calls(st: &State) -> Read<()> {
+    require(st.calls < MOST_CALLS, "there were too many host calls")?;
     let mut last = 0;
     for call in &st.waiting {
         require(call.id > last && call.id <= st.calls, "a host call has the number of another")?;

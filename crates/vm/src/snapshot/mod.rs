@@ -90,6 +90,9 @@ pub enum SnapshotError {
     /// It waits for more host calls than the limits allow.
     #[error("outstanding host-call limit exhausted")]
     HostCalls,
+    /// It has used more instructions than the limits allow.
+    #[error("instruction budget exhausted")]
+    Instructions,
     /// This engine does not work.
     #[error(transparent)]
     Engine(#[from] LoadError),
