@@ -3,11 +3,14 @@
 //! # Theory of operation
 //!
 //! A bench is a file here and a line in [`BENCHES`]. It returns rows; a row is our time, the times of its baselines
-//! measured in the same run, in turns, and the goal that the ratio must keep. Machines are noisy, so only ratios are
-//! promised, and medians are compared.
+//! measured in the same run, in turns, and the goal that the ratio must keep. Machines are noisy, so where we can only
+//! ratios are promised, and medians are compared. Where a number itself is promised, a bench returns figures: each is
+//! shown with the floor that the machine had in the same run, and missed only when it is missed by a margin.
 
+mod figure;
 mod lines;
 mod measure;
+mod mustard;
 mod peer;
 mod spawn;
 mod table;
@@ -17,30 +20,57 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use crate::figure::Figure;
 use crate::table::Row;
 
-type Bench = fn(&Filter) -> Result<Vec<Row>>;
+/// What a bench returns.
+#[derive(Clone, Copy)]
+enum Bench {
+    /// Ratios to a baseline.
+    Rows(fn(&Filter) -> Result<Vec<Row>>),
+    /// Numbers as they are.
+    Figures(fn(&Filter) -> Result<Vec<Figure>>),
+}
 
 /// Every bench, by the name that a filter matches. A new one is a file beside this and a line here.
-const BENCHES: &[(&str, Bench)] =
-    &[("lines", lines::bench), ("peer", peer::bench), ("spawn", spawn::bench), ("vm", vm::bench)];
+const BENCHES: &[(&str, Bench)] = &[
+    ("lines", Bench::Rows(lines::bench)),
+    ("peer", Bench::Rows(peer::bench)),
+    ("spawn", Bench::Rows(spawn::bench)),
+    ("vm", Bench::Rows(vm::bench)),
+    ("mustard", Bench::Figures(mustard::bench)),
+];
 
 fn main() -> Result<ExitCode> {
+    if std::env::args().nth(1).as_deref() == Some(mustard::echo::ARGUMENT) {
+        mustard::echo::serve()?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let arguments = Arguments::parse(std::env::args().skip(1))?;
-    let mut rows = Vec::new();
+    let (mut rows, mut figures) = (Vec::new(), Vec::new());
     for (name, bench) in BENCHES {
         if arguments.filter.may_want(name) {
-            rows.extend(bench(&arguments.filter)?);
+            match bench {
+                Bench::Rows(bench) => rows.extend(bench(&arguments.filter)?),
+                Bench::Figures(bench) => figures.extend(bench(&arguments.filter)?),
+            }
         }
     }
-    if rows.is_empty() {
+    if rows.is_empty() && figures.is_empty() {
         let names: Vec<_> = BENCHES.iter().map(|(name, _)| *name).collect();
         bail!("no bench matches the filter; there are: {}", names.join(", "));
     }
-    let text = match arguments.format {
-        Format::Table => table::render(&rows),
-        Format::Json => table::render_json(&rows)?,
+    let tables = match arguments.format {
+        Format::Table => [
+            (!rows.is_empty()).then(|| table::render(&rows)),
+            (!figures.is_empty()).then(|| figure::render(&figures)),
+        ],
+        Format::Json => [Some(table::render_json(&rows)?), Some(figure::render_json(&figures)?)],
     };
+    let text = tables.into_iter().flatten().collect::<Vec<_>>().join(match arguments.format {
+        Format::Table => "\n",
+        Format::Json => "",
+    });
     #[expect(
         clippy::print_stdout,
         reason = "a bench is a program for people and scripts: the table is its output"
@@ -48,7 +78,8 @@ fn main() -> Result<ExitCode> {
     {
         print!("{text}");
     }
-    let missed = rows.iter().any(|row| !row.is_met());
+    let missed = rows.iter().any(|row| !row.is_met())
+        || figures.iter().any(|figure| figure.verdict() == figure::Verdict::Missed);
     Ok(match arguments.verdict {
         Verdict::FailWhenMissed if missed => ExitCode::FAILURE,
         Verdict::FailWhenMissed | Verdict::OnlyShow => ExitCode::SUCCESS,
