@@ -94,6 +94,8 @@ prototypes! {
 
 /// What a traceback costs.
 const ERROR_COST: u64 = 16;
+/// Bits of a BigInt that are spelled for the embedder: longer ones take longer than anybody paid for.
+const LONG_BIGINT: u64 = 1 << 16;
 
 /// Well-known objects.
 #[derive(Clone, Copy, Debug)]
@@ -395,7 +397,7 @@ impl State {
             return self.primitive_text(v);
         };
         let part = |st: &mut State, name| match st.heap.get(obj, Key::atom(name)) {
-            Found::Data(v) => v.as_string().map(|s| st.string_text(s)).unwrap_or_default(),
+            Found::Data(v) => v.as_string().map(|s| st.bounded_text(s)).unwrap_or_default(),
             _ => String::new(),
         };
         let name = part(self, atoms::NAME);
@@ -408,12 +410,28 @@ impl State {
         }
     }
 
+    /// Text that was not paid for: not more of it than the heap may hold, since a string can be longer than its memory.
+    fn bounded_text(&self, s: crate::heap::StrId) -> String {
+        let mut out = String::new();
+        let mut left = self.heap.limits().bytes;
+        self.heap.each_part_while(s, |part| {
+            let taken = part.len().min(left);
+            left -= taken;
+            out.push_str(&part.slice(0, taken).to_string_lossy());
+            left > 0
+        });
+        out
+    }
+
     /// The text of a primitive, made outside the heap: it must not fail when the heap is full.
-    fn primitive_text(&mut self, v: Value) -> String {
+    pub(crate) fn primitive_text(&mut self, v: Value) -> String {
         match v.unpack() {
-            Unpacked::String(s) => self.string_text(s),
+            Unpacked::String(s) => self.bounded_text(s),
             Unpacked::Int(i) => i.to_string(),
             Unpacked::Double(x) => print::decimal(x, &mut print::Buffer::new()).to_owned(),
+            Unpacked::BigInt(id) if self.heap.bigint(id).bits() > LONG_BIGINT => {
+                format!("a BigInt of {} bits", self.heap.bigint(id).bits())
+            }
             Unpacked::BigInt(id) => self.heap.bigint(id).to_string(),
             Unpacked::Bool(b) => b.to_string(),
             Unpacked::Null => "null".to_owned(),

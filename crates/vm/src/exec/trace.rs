@@ -2,7 +2,7 @@
 
 use super::code_table::Code;
 use super::state::State;
-use crate::heap::{Class, Key, Own, atoms};
+use crate::heap::{Class, Found, Key, ObjId, Own, atoms};
 use crate::value::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -12,6 +12,9 @@ const SHOWN: usize = 10;
 
 /// Names longer than this are left out.
 const LONGEST_NAME: u32 = 200;
+
+/// Elements of an array among the details of an error that are shown.
+const SHOWN_ELEMENTS: usize = 100;
 
 /// Lines longer than this are cut around the place that matters.
 const SHOWN_COLUMNS: usize = 100;
@@ -36,10 +39,34 @@ pub struct Place {
 pub struct Report {
     /// `Name: message`, or the text of whatever was thrown.
     pub message: String,
+    /// The error's `name`, if it is an error.
+    pub name: Option<String>,
+    /// Its own `code`, if that is text.
+    pub code: Option<String>,
+    /// Its own `details` as text.
+    pub details: Option<String>,
     /// Innermost first. Of a value that is no error only the place where it was thrown is known.
     pub places: Vec<Place>,
     /// The source line of the first place, cut if it is long, and how many characters are before the place.
     pub line: Option<(String, usize)>,
+}
+
+impl Report {
+    /// The message with the code and the details of an error that came from the host.
+    pub fn headline(&self) -> String {
+        let mut line = self.message.clone();
+        for (what, text) in [("code", &self.code), ("details", &self.details)] {
+            if let Some(text) = text {
+                line.push_str(&format!(" [{what}={text}]"));
+            }
+        }
+        line
+    }
+
+    /// The bytes of the innermost function, in the source.
+    pub fn span(&self) -> Option<(u32, u32)> {
+        self.places.first().map(|place| place.span)
+    }
 }
 
 impl fmt::Display for Report {
@@ -71,7 +98,7 @@ impl State {
         let message = self.describe(error);
         let code = Arc::clone(&self.code);
         let places = self.active(&code).map(|at| self.place(&code, at)).collect();
-        Report { message, places, line: None }.to_string()
+        Report { message, name: None, code: None, details: None, places, line: None }.to_string()
     }
 
     /// Function and source offset of the active frames, as the fields of an error object.
@@ -138,7 +165,38 @@ impl State {
         let line = known.first().and_then(|&(func, offset)| code.line_at(func, offset)).map(shorten);
         let active = |(func, offset)| Active { func, offset, callee: Value::UNDEFINED };
         let places = known.into_iter().map(|at| self.place(&code, active(at))).collect();
-        Report { message, places, line }
+        let (name, code, details) = record.map_or((None, None, None), |error| self.particulars(error));
+        Report { message, name, code, details, places, line }
+    }
+}
+
+impl State {
+    /// Name, code and details of an error, as far as they can be had without running guest code.
+    fn particulars(&mut self, error: ObjId) -> (Option<String>, Option<String>, Option<String>) {
+        let name = match self.heap.get(error, Key::atom(atoms::NAME)) {
+            Found::Data(name) if name.is_string() => Some(self.primitive_text(name)),
+            _ => None,
+        };
+        let code = self.own_text(error, "code", |v| v.is_string());
+        (name, code, self.own_text(error, "details", |v| !v.is_undefined()))
+    }
+
+    /// The text of an own property with a value of some kind.
+    fn own_text(&mut self, object: ObjId, name: &str, wanted: impl Fn(Value) -> bool) -> Option<String> {
+        let key = self.heap.known_key(name)?;
+        match self.heap.get_own(object, key) {
+            Own::Data { value, .. } if wanted(value) => Some(self.coerced(value)),
+            _ => None,
+        }
+    }
+
+    /// What `String(value)` says of plain data, without running guest code.
+    fn coerced(&mut self, value: Value) -> String {
+        let Some(object) = value.as_object() else { return self.primitive_text(value) };
+        let Some(elements) = self.heap.packed(object) else { return "[object Object]".to_owned() };
+        let elements: Vec<Value> = elements.iter().take(SHOWN_ELEMENTS).copied().collect();
+        // Elements are shown short: they may all be the same long text.
+        elements.iter().map(|&v| self.show(v)).collect::<Vec<_>>().join(",")
     }
 }
 

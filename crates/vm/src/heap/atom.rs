@@ -126,6 +126,12 @@ impl Heap {
         Ok(Key::atom(self.intern_text(text)?))
     }
 
+    /// The property key of an ASCII name, if anything in this heap has that name.
+    pub(crate) fn known_key(&self, name: &str) -> Option<Key> {
+        let text = Str::Latin1(name.as_bytes());
+        self.find_atom(self.seed.text(text), text).map(Key::atom)
+    }
+
     /// The property key of a value that is already a primitive key: a string, a symbol or a non-negative int.
     /// `None` means the caller must convert the value first (ToPropertyKey).
     #[inline]

@@ -103,7 +103,8 @@ impl Heap {
             views,
         ] = added;
         let total = added.iter().fold(0usize, |sum, n| sum.saturating_add(*n));
-        if total > limits.records.min(Limits::MOST_RECORDS) {
+        // Free entries are among them, so a heap within its limits may have more; those in use are counted below.
+        if total > Limits::MOST_RECORDS {
             return Err(Flaw::TooLarge);
         }
         heap.epoch = r.u32()?;

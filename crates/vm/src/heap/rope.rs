@@ -83,6 +83,14 @@ impl Heap {
     /// Calls `f` with the flat parts of a string from left to right. The stack is as deep as the rope leans right or
     /// is balanced; a left-leaning rope, the common one, is walked with its right ends on the stack.
     pub fn each_part(&self, id: StrId, mut f: impl FnMut(Str<'_>)) {
+        self.each_part_while(id, |part| {
+            f(part);
+            true
+        });
+    }
+
+    /// The same for as long as `f` says.
+    pub(crate) fn each_part_while(&self, id: StrId, mut f: impl FnMut(Str<'_>) -> bool) {
         let mut stack = vec![id];
         while let Some(id) = stack.pop() {
             match self.strings[id].repr {
@@ -90,7 +98,8 @@ impl Heap {
                     stack.push(right);
                     stack.push(left);
                 }
-                _ => f(self.str(id)),
+                _ if f(self.str(id)) => {}
+                _ => return,
             }
         }
     }

@@ -342,6 +342,8 @@ fn check_calls(st: &State) -> Read<()> {
         require(call.id > last && call.id <= st.calls, "a host call has the number of another")?;
         last = call.id;
     }
+    let waits = st.pending.as_ref().is_some_and(|call| call.promise.is_none());
+    require(waits || st.answered.is_none(), "an answer is to no call")?;
     let Some(first) = &st.pending else { return Ok(()) };
     let own = (1..=st.calls).contains(&first.id) && st.waiting.iter().all(|call| call.id != first.id);
     require(own, "a host call has the number of another")

@@ -1,6 +1,7 @@
 //! What the engine promises, room by room.
 
 mod async_iteration;
+mod boundary;
 mod builtins;
 mod errors;
 mod eval;
