@@ -1,6 +1,6 @@
 //! What the value of a script is, and what a script sees of the world.
 
-use super::{LIMITS, machine, outcome, run, text};
+use super::{LIMITS, machine, outcome, run};
 use outrigger_vm::boundary::Plain;
 use outrigger_vm::code::Program;
 use outrigger_vm::exec::{LoadError, Step, TopLevelReturn, Vm};
@@ -54,12 +54,7 @@ fn a_final_return_is_allowed_when_asked_for() {
         ("return await Promise.all([1, 2])", "[1, 2]"),
         ("5", "5"),
     ] {
-        let found = run_with(source);
-        if source.starts_with("1; if") {
-            assert!(["undefined", "1"].contains(&found.as_str()), "{found}");
-            continue;
-        }
-        assert_eq!(found, expected, "{source}");
+        assert_eq!(run_with(source), expected, "{source}");
     }
     for source in ["return 5", "if (1) { return }"] {
         assert!(matches!(Program::compile(source), Err(LoadError::Parse(_))), "{source}");
@@ -100,5 +95,4 @@ fn the_order_of_async_calls_is_the_order_of_the_script() {
     assert_eq!(said, [vec![Plain::Number(2.0)], vec![Plain::Number(3.0)]]);
     let Step::Suspended(first) = vm.run() else { panic!("it waits") };
     assert_eq!((first.id, vm.text(first.name)), (1, "ask".to_owned()));
-    assert_eq!(text("x"), Plain::String("x".into()));
 }
