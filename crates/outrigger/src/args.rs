@@ -32,6 +32,11 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a program under supervision: ready gate, heartbeat, restarts, sandbox, and a stop that stops.
     Exec(Box<ExecArgs>),
+    /// Be the child: speak one of the dialects on standard input and output.
+    Sidecar {
+        #[command(subcommand)]
+        which: Dialect,
+    },
     /// Say what this machine can enforce, and what degrades.
     #[command(after_help = "Examples:\n  outrigger doctor\n  outrigger doctor --json")]
     Doctor,
@@ -42,6 +47,17 @@ pub(crate) enum Command {
     Completions {
         /// The shell to write the script for.
         shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Dialect {
+    /// Sandboxed scripts that suspend at every host call: binary frames, or with --jsonl a JSON message a line.
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Mustard {
+        /// --jsonl, --help
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<OsString>,
     },
 }
 

@@ -4,13 +4,14 @@ mod args;
 mod doctor;
 mod exec;
 mod say;
+mod sidecar;
 mod trees;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Dialect};
 use crate::say::Format;
 
 fn main() -> ExitCode {
@@ -18,10 +19,16 @@ fn main() -> ExitCode {
     if let Some(code) = outrigger_supervise::launch::intercept() {
         return code;
     }
+    // A sidecar must be ready in milliseconds, so it does not wait for the rest of the command line to be set up.
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == "sidecar") && words.next().is_some_and(|word| word == "mustard") {
+        return sidecar::be_mustard(words);
+    }
     let cli = Cli::parse();
     let format = if cli.json { Format::Json } else { Format::Text };
     let outcome = match cli.command {
         Command::Exec(args) => exec::run(*args, format),
+        Command::Sidecar { which: Dialect::Mustard { options } } => Ok(sidecar::be_mustard(options)),
         Command::Doctor => doctor::run(format),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "outrigger", &mut std::io::stdout());
