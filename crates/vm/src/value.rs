@@ -367,6 +367,24 @@ impl Value {
         }
     }
 
+    /// Is its low half a number or an id, of which others are the neighbours?
+    #[inline]
+    pub(crate) const fn has_neighbours(self) -> bool {
+        self.is_int() || self.is_reference()
+    }
+
+    /// The low half of its bits.
+    #[inline]
+    pub(crate) const fn low(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The same with another low half; only meaningful when it has neighbours, or the same low half.
+    #[inline]
+    pub(crate) const fn with_low(self, low: u32) -> Value {
+        Value(self.0 >> 32 << 32 | low as u64)
+    }
+
     /// Could the collector have to follow it?
     #[inline]
     pub(crate) const fn is_reference(self) -> bool {

@@ -103,12 +103,11 @@ impl Values {
         (self.head, self.all.capacity() - self.all.len())
     }
 
-    /// These elements with this room around them.
-    pub(super) fn with_room(values: &[Value], (before, behind): (usize, usize)) -> Values {
+    /// Nothing yet, with room for so many elements and so much around them.
+    pub(super) fn with_room(before: usize, len: usize, behind: usize) -> Values {
         let mut all = Vec::new();
-        all.reserve_exact(before + values.len() + behind);
+        all.reserve_exact(before + len + behind);
         all.resize(before, Value::UNDEFINED);
-        all.extend_from_slice(values);
         Values { all, head: before }
     }
 

@@ -6,75 +6,23 @@
 use super::arena::{Arena, Id, Record, Vacancy};
 use super::array::{Elements, LengthState};
 use super::atom::{SymbolRecord, insert};
-use super::buffer::{Buffer, Detached, MAX_BUFFER, View, ViewRecord};
-use super::class::{Class, Flags};
-use super::collection::{self, Entry, OrderedTable};
+use super::buffer::{Buffer, Detached, MAX_BUFFER};
+use super::codec::{read_column, read_value, read_values};
+use super::collection::{self, OrderedTable};
 use super::elements::Values;
 use super::function::{Accessor, BigRecord, Cell, Closure, Fields, NO_SPAN};
-use super::object::{INLINE_SLOTS, NO_OVERFLOW, ObjectRecord, Span};
-use super::save::{Spans, tag};
-use super::shape::{Edges, Extensible, ShapeRecord, Step};
-use super::string::{MAX_LENGTH, Repr, Role, StringRecord, Wide, plain};
-use super::table::{Attrs, Property, PropertyTable};
-use super::weak::{ENTRY, WeakTable};
-use super::{
-    AccessorId, BigId, CellId, ClosureId, Heap, Key, Limits, ObjId, Pace, Payload, ShapeId, SlotsId, StrId,
-    SymId, SymbolKind, TableId,
+use super::object::{NO_OVERFLOW, Span};
+use super::read::{
+    UNKNOWN, read_map, read_shape, read_string, read_symbol, read_table, read_view, read_weak, room,
 };
+use super::rows::{Header, MOST_CLASS, read_header};
+use super::save::Spans;
+use super::shape::Step;
+use super::string::{MAX_LENGTH, Repr, Role, Wide};
+use super::{ClosureId, Heap, Key, Limits, ObjId, Pace, ShapeId, StrId, SymId, SymbolKind};
 use crate::snapshot::bytes::{Flaw, Read, Reader, require};
-use crate::value::{Internal, Value};
+use crate::value::Value;
 use num_bigint::BigInt;
-use rustc_hash::FxHashMap;
-
-/// The largest class of a span: beyond it a single object would be larger than any heap.
-const MOST_CLASS: u8 = 27;
-
-/// Reads a value. Whether what it names is there is checked later.
-pub(crate) fn read_value(r: &mut Reader<'_>, base: &Spans) -> Read<Value> {
-    let tag = r.byte()?;
-    Ok(match tag {
-        tag::UNDEFINED => Value::UNDEFINED,
-        tag::NULL => Value::NULL,
-        tag::FALSE => Value::FALSE,
-        tag::TRUE => Value::TRUE,
-        tag::HOLE => Value::HOLE,
-        tag::INT => Value::int(r.i32()?),
-        tag::DOUBLE => {
-            let bits = r.word()?;
-            let v = Value::double(f64::from_bits(bits));
-            require(v.bits() == bits, "a number is not canonical")?;
-            v
-        }
-        tag::STRING => Value::string(StrId::from_raw(r.id(base.strings)?)),
-        tag::SYMBOL => Value::symbol(SymId::from_raw(r.id(base.symbols)?)),
-        tag::BIGINT => Value::bigint(BigId::from_raw(r.id(base.bigints)?)),
-        tag::OBJECT => Value::object(ObjId::from_raw(r.id(base.objects)?)),
-        tag::ARRAY => Value::array(ObjId::from_raw(r.id(base.objects)?)),
-        tag::ACCESSOR => Value::internal(Internal::Accessor(AccessorId::from_raw(r.id(base.accessors)?))),
-        tag::CELL => Value::internal(Internal::Cell(CellId::from_raw(r.id(base.cells)?))),
-        tag::SLOTS => Value::internal(Internal::Slots(SlotsId::from_raw(r.id(base.fields)?))),
-        tag::SHAPE => Value::internal(Internal::Shape(ShapeId::from_raw(r.id(base.shapes)?))),
-        tag::RAW => Value::internal(Internal::Raw(r.u32()?)),
-        small if small >= tag::SMALL => Value::int(i32::from(small - tag::SMALL) + tag::LEAST),
-        _ => return Err(Flaw::Invalid("there is no such value")),
-    })
-}
-
-/// Reads values with their number in front, and pays for them.
-pub(crate) fn read_values(r: &mut Reader<'_>, base: &Spans) -> Read<Vec<Value>> {
-    let mut values = Vec::with_capacity(r.count(size_of::<Value>())?);
-    for _ in 0..values.capacity() {
-        values.push(read_value(r, base)?);
-    }
-    Ok(values)
-}
-
-/// Spare capacity, paid for.
-fn room(r: &mut Reader<'_>, size: usize) -> Read<usize> {
-    let spare = usize::try_from(r.uint()?).map_err(|_| Flaw::TooLarge)?;
-    r.spend(spare.checked_mul(size).ok_or(Flaw::TooLarge)?)?;
-    Ok(spare)
-}
 
 impl Heap {
     /// The heap that [`Heap::save`] wrote, as a fork of the same image.
@@ -83,7 +31,7 @@ impl Heap {
         let mut heap = image.fork_image(limits, pace);
         let mut added = [0usize; 15];
         for n in &mut added {
-            *n = r.count(1)?;
+            *n = usize::try_from(r.uint()?).map_err(|_| Flaw::TooLarge)?;
         }
         let [
             strings,
@@ -126,40 +74,8 @@ impl Heap {
         })?;
         append(r, &mut heap.views, views, |r, _| read_view(r, base))?;
         append(r, heap.shapes.own_arena(), shapes, |r, _| read_shape(r, base))?;
-        let seed = heap.seed;
-        let known = &image.tables;
-        append(r, heap.tables.own_arena(), tables, |r, _| {
-            let mut table = PropertyTable::new();
-            match r.byte()? {
-                0 => return Ok(PropertyTable::vacant()),
-                1 => {}
-                _ => return Err(Flaw::Invalid("there is no such table")),
-            }
-            let spare = room(r, size_of::<Property>())?;
-            let index = read_index(r)?;
-            let taken = usize::try_from(r.uint()?).map_err(|_| Flaw::TooLarge)?;
-            let mut entries = Vec::new();
-            if taken > 0 {
-                let of = known.get(r.u32()? as usize);
-                let copied = of.and_then(|of| of.entries.get(..taken));
-                let copied = copied.ok_or(Flaw::Invalid("a table copies what is not there"))?;
-                r.spend(std::mem::size_of_val(copied))?;
-                entries.reserve_exact(taken);
-                entries.extend_from_slice(copied);
-            }
-            let more = r.count(size_of::<Property>())?;
-            entries.reserve_exact(more);
-            for _ in 0..more {
-                let key = read_key(r, base)?;
-                let attrs = r.byte()?;
-                require(attrs < 16, "a property has unknown attributes")?;
-                entries.push(Property { key, attrs: Attrs(attrs) });
-            }
-            entries.reserve_exact(spare);
-            table.deleted = entries.iter().filter(|e| e.key == Key::DELETED).count() as u32;
-            table.restore(entries, index, seed)?;
-            Ok(table)
-        })?;
+        let (seed, known) = (heap.seed, &image.tables);
+        append(r, heap.tables.own_arena(), tables, |r, _| read_table(r, base, known, seed))?;
         heap.read_objects(r, base, objects)?;
         heap.read_closures(r, base, closures)?;
         replace(r, &mut heap.cells, cells, |r, _, _| {
@@ -178,12 +94,14 @@ impl Heap {
                 2 => LengthState::ReadOnly,
                 _ => return Err(Flaw::Invalid("there is no such array")),
             };
-            let values = read_values(r, base)?;
-            let around = (room(r, size_of::<Value>())?, room(r, size_of::<Value>())?);
-            let length = r.uint()?.checked_add(values.len() as u64);
+            let len = r.paid_count(size_of::<Value>())?;
+            let (before, behind) = (room(r, size_of::<Value>())?, room(r, size_of::<Value>())?);
+            let length = r.uint()?.checked_add(len as u64);
             let length = length.and_then(|n| u32::try_from(n).ok());
             let length = length.ok_or(Flaw::Invalid("an array is too long"))?;
-            Ok(Elements { values: Values::with_room(&values, around), length, state })
+            let mut values = Values::with_room(before, len, behind);
+            read_column(r, base, len, |_, v| values.push(v))?;
+            Ok(Elements { values, length, state })
         })?;
         let slab = &mut heap.slab;
         replace(r, &mut heap.fields, fields, |r, _, old| {
@@ -245,7 +163,7 @@ impl Heap {
         for _ in 0..patches {
             at = advance(at, r.uint()?, self.objects.items.len())?;
             let old = self.objects.items[at];
-            let mut new = read_object(r, base)?;
+            let mut new = read_header(r, base)?;
             require(new.record.class == old.class, "an object of the engine's own changed its class")?;
             require(new.record.payload == old.payload, "an object of the engine's own changed its content")?;
             let shared = self.shapes.get(new.record.shape.raw() as usize);
@@ -268,35 +186,18 @@ impl Heap {
                     self.slab.values[start..start + kept].copy_from_slice(&before[..kept]);
                 }
             }
+            self.objects[ObjId::from_raw(at as u32)] = new.record;
             let mut slot = 0;
             for _ in 0..r.count(0)? {
                 slot = advance(slot, r.uint()?, new.record.capacity())?;
                 let v = read_value(r, base)?;
-                self.put(&mut new.record, slot, v);
+                self.put(at, slot, v);
             }
-            self.objects[ObjId::from_raw(at as u32)] = new.record;
         }
-        r.spend(added.saturating_mul(size_of::<ObjectRecord>()))?;
-        for _ in 0..added {
-            if r.peek() == Some(Class::Vacant as u8) {
-                r.byte()?;
-                self.objects.items.push(ObjectRecord::vacant());
-                continue;
-            }
-            let mut new = read_object(r, base)?;
-            self.give_span(r, &mut new)?;
-            for slot in 0..r.count(0)? {
-                require(slot < new.record.capacity(), "an object has too many slots")?;
-                let v = read_value(r, base)?;
-                self.put(&mut new.record, slot, v);
-            }
-            self.objects.items.push(new.record);
-        }
-        self.objects.free_vacant();
-        Ok(())
+        self.read_rows(r, base, added)
     }
 
-    fn give_span(&mut self, r: &mut Reader<'_>, new: &mut NewObject) -> Read<()> {
+    fn give_span(&mut self, r: &mut Reader<'_>, new: &mut Header) -> Read<()> {
         if new.class != NO_OVERFLOW {
             r.spend(size_of::<Value>() << new.class)?;
             let span = self.slab.allocate(new.class);
@@ -304,14 +205,6 @@ impl Heap {
             new.record.overflow_class = span.class;
         }
         Ok(())
-    }
-
-    /// Writes a slot of a record; the caller has compared with its capacity.
-    fn put(&mut self, record: &mut ObjectRecord, slot: usize, v: Value) {
-        match record.slots.get_mut(slot) {
-            Some(place) => *place = v,
-            None => self.slab.values[record.overflow as usize + slot - INLINE_SLOTS] = v,
-        }
     }
 
     fn read_closures(&mut self, r: &mut Reader<'_>, base: &Spans, added: usize) -> Read<()> {
@@ -518,30 +411,8 @@ impl Heap {
     }
 }
 
-/// A rope whose length is not computed yet.
-const UNKNOWN: u32 = u32::MAX;
 /// A rope whose length is being computed.
 const DONE: u32 = u32::MAX - 1;
-
-struct NewObject {
-    record: ObjectRecord,
-    /// The class of its overflow span, or [`NO_OVERFLOW`].
-    class: u8,
-}
-
-fn read_object(r: &mut Reader<'_>, base: &Spans) -> Read<NewObject> {
-    let class = Class::ALL.get(usize::from(r.byte()?)).copied().filter(|&c| c != Class::Vacant);
-    let class = class.ok_or(Flaw::Invalid("there is no such class"))?;
-    let flags = Flags(r.byte()?);
-    let shape = ShapeId::from_raw(r.id(base.shapes)?);
-    let payload = match class.payload() {
-        Payload::None => 0,
-        kind => r.id(base.of(kind))?,
-    };
-    let span = r.byte()?.wrapping_sub(1);
-    require(span <= MOST_CLASS || span == NO_OVERFLOW, "an object is too large")?;
-    Ok(NewObject { record: ObjectRecord::new(shape, class, flags, payload), class: span })
-}
 
 /// The next position of a list of positions that only go forward.
 fn advance(at: usize, by: u64, len: usize) -> Read<usize> {
@@ -581,207 +452,4 @@ fn replace<I: Id, T: Record>(
         arena[I::from_index(at as u32)] = record;
     }
     append(r, arena, added, |r, old| read(r, usize::MAX, old))
-}
-
-fn read_string(r: &mut Reader<'_>, base: &Spans) -> Read<StringRecord> {
-    let tag = r.byte()?;
-    let repr = match tag & 7 {
-        0 => Repr::Vacant,
-        1 => {
-            let bytes = r.text()?;
-            r.spend(bytes.len())?;
-            Repr::of_latin1(bytes)
-        }
-        2 => {
-            let units = read_units(r)?;
-            require(units.iter().any(|&u| u > 255), "a narrow text is spelled as a wide one")?;
-            Repr::Wide(units.into_boxed_slice())
-        }
-        3 => {
-            let text = r.text()?;
-            r.spend(text.len())?;
-            let mut bytes = text.to_vec();
-            bytes.reserve_exact(room(r, 1)?);
-            Repr::Builder(Box::new(bytes))
-        }
-        4 => {
-            let mut units = read_units(r)?;
-            units.reserve_exact(room(r, 2)?);
-            Repr::WideBuilder(Box::new(units))
-        }
-        5 => Repr::Rope {
-            left: StrId::from_raw(r.id(base.strings)?),
-            right: StrId::from_raw(r.id(base.strings)?),
-            len: UNKNOWN,
-            wide: Wide::No,
-        },
-        6 => Repr::Slice { base: StrId::from_raw(r.id(base.strings)?), start: r.u32()?, len: r.u32()? },
-        _ => return Err(Flaw::Invalid("there is no such string")),
-    };
-    require(tag < 16 && (tag < 8 || matches!(tag & 7, 1 | 2 | 6)), "there is no such string")?;
-    let too_long = match &repr {
-        Repr::Latin1(bytes) => bytes.len() > MAX_LENGTH,
-        Repr::Wide(units) => units.len() > MAX_LENGTH,
-        Repr::Builder(bytes) => bytes.len() > MAX_LENGTH,
-        Repr::WideBuilder(units) => units.len() > MAX_LENGTH,
-        Repr::Slice { len, .. } => *len as usize > MAX_LENGTH,
-        Repr::Inline(..) | Repr::Rope { .. } | Repr::Vacant => false,
-    };
-    require(!too_long, "a string is too long")?;
-    let mut record = plain(repr);
-    if tag >= 8 {
-        record.role = Role::Atom;
-    }
-    Ok(record)
-}
-
-fn read_units(r: &mut Reader<'_>) -> Read<Vec<u16>> {
-    let mut units = Vec::with_capacity(r.count(2)?);
-    for _ in 0..units.capacity() {
-        units.push(r.u16()?);
-    }
-    Ok(units)
-}
-
-fn read_symbol(r: &mut Reader<'_>, base: &Spans) -> Read<SymbolRecord> {
-    let kind = match r.byte()? {
-        0 => return Ok(SymbolRecord::vacant()),
-        1 => SymbolKind::Unique,
-        2 => SymbolKind::Registered,
-        4 => SymbolKind::Private,
-        // The well-known ones are the image's.
-        _ => return Err(Flaw::Invalid("there is no such symbol")),
-    };
-    let description = if r.flag()? { Some(StrId::from_raw(r.id(base.strings)?)) } else { None };
-    Ok(SymbolRecord { description, kind: Some(kind) })
-}
-
-fn read_view(r: &mut Reader<'_>, base: &Spans) -> Read<ViewRecord> {
-    if !r.flag()? {
-        return Ok(ViewRecord(None));
-    }
-    let buffer = ObjId::from_raw(r.id(base.objects)?);
-    Ok(ViewRecord(Some(View { buffer, element: r.byte()?, offset: r.u32()?, length: r.option()? })))
-}
-
-pub(super) fn read_key(r: &mut Reader<'_>, base: &Spans) -> Read<Key> {
-    let n = r.uint()?;
-    match n & 3 {
-        0 => {
-            let index = u32::try_from(n >> 2).ok().and_then(Key::index);
-            index.ok_or(Flaw::Invalid("a key is out of range"))
-        }
-        1 if n == 1 => Ok(Key::atom(StrId::from_raw(small(r.id(base.strings)?)?))),
-        2 if n == 2 => Ok(Key::symbol(SymId::from_raw(small(r.id(base.symbols)?)?))),
-        3 if n == 3 => Ok(Key::DELETED),
-        _ => Err(Flaw::Invalid("there is no such key")),
-    }
-}
-
-/// Ids in keys have thirty bits.
-fn small(id: u32) -> Read<u32> {
-    require(id < (1 << 30) - 1, "an id is out of range")?;
-    Ok(id)
-}
-
-fn read_shape(r: &mut Reader<'_>, base: &Spans) -> Read<ShapeRecord> {
-    let tag = r.byte()?;
-    if tag == 0 {
-        return Ok(ShapeRecord::vacant());
-    }
-    require(tag < 32, "there is no such shape")?;
-    let table = Some(TableId::from_raw(r.id(base.tables)?));
-    let count = r.u32()?;
-    let prototype = if tag & 16 != 0 { Some(ObjId::from_raw(r.id(base.objects)?)) } else { None };
-    let parent = match tag & 7 {
-        2..=5 => Some(ShapeId::from_raw(r.id(base.shapes)?)),
-        1 | 6 => None,
-        _ => return Err(Flaw::Invalid("there is no such shape")),
-    };
-    let mut property = || -> Read<(Key, Attrs)> {
-        let key = read_key(r, base)?;
-        let attrs = r.byte()?;
-        require(attrs < 16 && key != Key::DELETED, "a property has unknown attributes")?;
-        Ok((key, Attrs(attrs)))
-    };
-    let step = match tag & 7 {
-        1 => Step::Root,
-        2 => {
-            let (key, attrs) = property()?;
-            Step::Add(key, attrs)
-        }
-        3 => {
-            let (key, attrs) = property()?;
-            Step::Reconfigure(key, attrs)
-        }
-        4 => Step::Prototype(prototype),
-        5 => Step::PreventExtensions,
-        _ => Step::Dictionary,
-    };
-    let extensible = if tag & 8 != 0 { Extensible::No } else { Extensible::Yes };
-    Ok(ShapeRecord { prototype, parent, table, count, step, extensible, edges: Edges::None })
-}
-
-/// The size of an index: a power of two, or nothing. Paid for.
-fn read_index(r: &mut Reader<'_>) -> Read<usize> {
-    match r.byte()? {
-        0 => Ok(0),
-        log @ 1..=31 => {
-            let size = 1usize << (log - 1);
-            r.spend(size * 4)?;
-            Ok(size)
-        }
-        _ => Err(Flaw::TooLarge),
-    }
-}
-
-fn read_map(r: &mut Reader<'_>, base: &Spans) -> Read<OrderedTable> {
-    if !r.flag()? {
-        return Ok(OrderedTable::vacant());
-    }
-    let spare = room(r, size_of::<Entry>())?;
-    let index = read_index(r)?;
-    let mut entries = Vec::with_capacity(r.count(size_of::<Entry>())?);
-    let mut sequence = 0u64;
-    for i in 0..entries.capacity() {
-        let step = r.uint()?;
-        require(i == 0 || step > 0, "entries of a Map are out of order")?;
-        sequence = sequence.checked_add(step).ok_or(Flaw::Invalid("a Map is too old"))?;
-        let key = read_value(r, base)?;
-        require(collection::canonical(key) == key, "a key of a Map is not canonical")?;
-        entries.push(Entry { key, value: read_value(r, base)?, sequence, hash: 0 });
-    }
-    let ahead = r.uint()?;
-    require(ahead > 0 || entries.is_empty(), "a Map is too young")?;
-    let next = sequence.checked_add(ahead).filter(|&n| n < u64::MAX / 2);
-    let next_sequence = next.ok_or(Flaw::Invalid("a Map is too old"))?;
-    entries.reserve_exact(spare);
-    require(
-        index > entries.capacity() || (index == 0 && entries.capacity() == 0),
-        "a Map's index is too small",
-    )?;
-    let live = entries.iter().filter(|e| !e.key.is_hole()).count();
-    let first = entries.iter().position(|e| !e.key.is_hole()).unwrap_or(entries.len());
-    Ok(OrderedTable {
-        entries,
-        index: vec![collection::EMPTY; index],
-        live,
-        first,
-        next_sequence,
-        vacancy: Vacancy::Taken,
-    })
-}
-
-fn read_weak(r: &mut Reader<'_>, base: &Spans) -> Read<WeakTable> {
-    if !r.flag()? {
-        return Ok(WeakTable::vacant());
-    }
-    let count = r.count(ENTRY)?;
-    let mut entries = FxHashMap::default();
-    for _ in 0..count {
-        let (key, value) = (read_value(r, base)?, read_value(r, base)?);
-        require(key.is_object() || key.is_symbol(), "a weak key is neither an object nor a symbol")?;
-        require(entries.insert(key.bits(), (key, value)).is_none(), "a weak key is there twice")?;
-    }
-    Ok(WeakTable { entries, vacancy: Vacancy::Taken })
 }

@@ -8,17 +8,18 @@
 use super::arena::{Arena, Id, Record};
 use super::array::{Elements, LengthState};
 use super::buffer::{Buffer, Detached, ViewRecord};
-use super::class::Class;
+use super::codec::{write_column, write_value, write_values};
 use super::collection::OrderedTable;
 use super::function::{Accessor, BigRecord, Cell, Closure, Fields};
 use super::object::ObjectRecord;
+use super::rows::write_header;
 use super::shape::{Extensible, ShapeRecord, Step};
 use super::string::{Repr, Role, StringRecord};
 use super::table::PropertyTable;
 use super::weak::WeakTable;
 use super::{Heap, Key, KeyKind, Payload, Slot, SymbolKind};
 use crate::snapshot::bytes::Writer;
-use crate::value::{Internal, Unpacked, Value};
+use crate::value::Value;
 use rustc_hash::FxHashMap;
 
 /// How many entries each arena has: where the ids of a fork's own records begin.
@@ -42,6 +43,26 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
+    /// Nothing at all.
+    #[cfg(test)]
+    pub(crate) const ZERO: Spans = Spans {
+        strings: 0,
+        symbols: 0,
+        bigints: 0,
+        objects: 0,
+        cells: 0,
+        shapes: 0,
+        tables: 0,
+        accessors: 0,
+        elements: 0,
+        fields: 0,
+        closures: 0,
+        maps: 0,
+        weaks: 0,
+        buffers: 0,
+        views: 0,
+    };
+
     /// Where the ids of this kind of payload begin.
     pub(crate) fn of(&self, payload: Payload) -> u32 {
         match payload {
@@ -56,78 +77,6 @@ impl Spans {
             Payload::View => self.views,
         }
     }
-}
-
-/// The first byte of a value.
-pub(super) mod tag {
-    pub(crate) const UNDEFINED: u8 = 0;
-    pub(crate) const NULL: u8 = 1;
-    pub(crate) const FALSE: u8 = 2;
-    pub(crate) const TRUE: u8 = 3;
-    pub(crate) const HOLE: u8 = 4;
-    pub(crate) const INT: u8 = 5;
-    pub(crate) const DOUBLE: u8 = 6;
-    pub(crate) const STRING: u8 = 7;
-    pub(crate) const SYMBOL: u8 = 8;
-    pub(crate) const BIGINT: u8 = 9;
-    pub(crate) const OBJECT: u8 = 10;
-    pub(crate) const ARRAY: u8 = 11;
-    pub(crate) const ACCESSOR: u8 = 12;
-    pub(crate) const CELL: u8 = 13;
-    pub(crate) const SLOTS: u8 = 14;
-    pub(crate) const SHAPE: u8 = 15;
-    pub(crate) const RAW: u8 = 16;
-    /// From here on the byte is a small integer by itself.
-    pub(crate) const SMALL: u8 = 32;
-    /// The integer that [`SMALL`] stands for.
-    pub(crate) const LEAST: i32 = -16;
-}
-
-/// Appends a value.
-pub(crate) fn write_value(w: &mut Writer, base: &Spans, v: Value) {
-    let mut id = |tag: u8, id: u32, from: u32| {
-        w.byte(tag);
-        w.id(id, from);
-    };
-    match v.unpack() {
-        Unpacked::Undefined => w.byte(tag::UNDEFINED),
-        Unpacked::Null => w.byte(tag::NULL),
-        Unpacked::Bool(false) => w.byte(tag::FALSE),
-        Unpacked::Bool(true) => w.byte(tag::TRUE),
-        Unpacked::Hole => w.byte(tag::HOLE),
-        Unpacked::Int(i) => {
-            match u8::try_from(i64::from(i) - i64::from(tag::LEAST) + i64::from(tag::SMALL)) {
-                Ok(small) if i >= tag::LEAST => w.byte(small),
-                _ => {
-                    w.byte(tag::INT);
-                    w.int(i64::from(i));
-                }
-            }
-        }
-        Unpacked::Double(x) => {
-            w.byte(tag::DOUBLE);
-            w.word(x.to_bits());
-        }
-        Unpacked::String(s) => id(tag::STRING, s.raw(), base.strings),
-        Unpacked::Symbol(s) => id(tag::SYMBOL, s.raw(), base.symbols),
-        Unpacked::BigInt(b) => id(tag::BIGINT, b.raw(), base.bigints),
-        Unpacked::Object(o) if v.is_array() => id(tag::ARRAY, o.raw(), base.objects),
-        Unpacked::Object(o) => id(tag::OBJECT, o.raw(), base.objects),
-        Unpacked::Internal(Internal::Accessor(a)) => id(tag::ACCESSOR, a.raw(), base.accessors),
-        Unpacked::Internal(Internal::Cell(c)) => id(tag::CELL, c.raw(), base.cells),
-        Unpacked::Internal(Internal::Slots(s)) => id(tag::SLOTS, s.raw(), base.fields),
-        Unpacked::Internal(Internal::Shape(s)) => id(tag::SHAPE, s.raw(), base.shapes),
-        Unpacked::Internal(Internal::Raw(n)) => {
-            w.byte(tag::RAW);
-            w.uint(u64::from(n));
-        }
-    }
-}
-
-/// Appends values with their number in front.
-pub(crate) fn write_values(w: &mut Writer, base: &Spans, values: &[Value]) {
-    w.count(values.len());
-    values.iter().for_each(|&v| write_value(w, base, v));
 }
 
 impl Heap {
@@ -207,10 +156,12 @@ impl Heap {
                     _ => true,
                 }
         };
-        changed(w, &self.objects, &image.objects, same_object, |w, id, o| {
-            let before = image.objects.items.get(id as usize).map(|o| (image, o));
-            self.write_object(w, base, o, before);
+        patched(w, &self.objects, &image.objects, same_object, |w, id, o| {
+            if let Some(old) = image.objects.items.get(id as usize) {
+                self.write_patch(w, base, o, image, old);
+            }
         });
+        self.write_rows(w, base, self.objects.items.get(base.objects as usize..).unwrap_or_default());
         let same_closure = |a: &Closure, b: &Closure| {
             (a.code, a.home, a.capture_class, a.capture_count)
                 == (b.code, b.home, b.capture_class, b.capture_count)
@@ -260,11 +211,12 @@ impl Heap {
                 LengthState::ReadOnly => 2,
             });
             if e.state != LengthState::Vacant {
-                write_values(w, base, &e.values);
                 let (before, behind) = e.values.room();
+                w.count(e.values.len());
                 w.count(before);
                 w.count(behind);
                 w.count((e.length as usize).saturating_sub(e.values.len()));
+                write_column(w, base, &e.values);
             }
         });
         let same_fields =
@@ -313,52 +265,20 @@ impl Heap {
         prefixes
     }
 
-    fn write_object(
-        &self,
-        w: &mut Writer,
-        base: &Spans,
-        o: &ObjectRecord,
-        before: Option<(&Heap, &ObjectRecord)>,
-    ) {
-        w.byte(o.class as u8);
-        if o.class == Class::Vacant {
-            return;
-        }
-        w.byte(o.flags.0);
-        w.id(o.shape.raw(), base.shapes);
-        if o.class.payload() != Payload::None {
-            w.id(o.payload, base.of(o.class.payload()));
-        }
-        w.byte(o.span().map_or(0, |span| span.class + 1));
+    /// What has changed in an object of the image.
+    fn write_patch(&self, w: &mut Writer, base: &Spans, o: &ObjectRecord, image: &Heap, old: &ObjectRecord) {
+        write_header(w, base, o);
         let value = |heap: &Heap, o: &ObjectRecord, slot: usize| {
             if slot < o.capacity() { heap.slot_of(o, slot as Slot) } else { Value::UNDEFINED }
         };
-        match before {
-            None => {
-                let used = (0..o.capacity()).rev().find(|&s| !value(self, o, s).is_undefined());
-                let used = used.map_or(0, |last| last + 1);
-                w.count(used);
-                (0..used).for_each(|s| write_value(w, base, value(self, o, s)));
-            }
-            Some((image, old)) => {
-                let moved: Vec<usize> =
-                    (0..o.capacity()).filter(|&s| value(self, o, s) != value(image, old, s)).collect();
-                w.count(moved.len());
-                let mut at = 0;
-                for slot in moved {
-                    w.count(slot - at);
-                    at = slot;
-                    write_value(w, base, value(self, o, slot));
-                }
-            }
-        }
-    }
-
-    /// A slot of a record; the caller has compared with its capacity.
-    fn slot_of(&self, o: &ObjectRecord, slot: Slot) -> Value {
-        match o.slots.get(slot as usize) {
-            Some(&v) => v,
-            None => self.slab.values[o.overflow as usize + slot as usize - super::object::INLINE_SLOTS],
+        let moved: Vec<usize> =
+            (0..o.capacity()).filter(|&s| value(self, o, s) != value(image, old, s)).collect();
+        w.count(moved.len());
+        let mut at = 0;
+        for slot in moved {
+            w.count(slot - at);
+            at = slot;
+            write_value(w, base, value(self, o, slot));
         }
     }
 }
@@ -383,6 +303,18 @@ fn changed<I: Id, T: Record>(
     same: impl Fn(&T, &T) -> bool,
     mut write: impl FnMut(&mut Writer, u32, &T),
 ) {
+    patched(w, arena, image, same, &mut write);
+    added(w, arena, image.items.len() as u32, write);
+}
+
+/// Writes the image's records that changed.
+fn patched<I: Id, T: Record>(
+    w: &mut Writer,
+    arena: &Arena<I, T>,
+    image: &Arena<I, T>,
+    same: impl Fn(&T, &T) -> bool,
+    mut write: impl FnMut(&mut Writer, u32, &T),
+) {
     let mut moved = arena.touched();
     moved.retain(|&i| image.items.get(i as usize).is_none_or(|old| !same(&arena.items[i as usize], old)));
     w.count(moved.len());
@@ -392,8 +324,12 @@ fn changed<I: Id, T: Record>(
         at = i;
         write(w, i, &arena.items[i as usize]);
     }
-    added(w, arena, image.items.len() as u32, write);
 }
+
+/// The first byte of a short text, with its length.
+pub(super) const SHORT: u8 = 0x20;
+/// The first byte of a short name, with its length.
+pub(super) const SHORT_NAME: u8 = 0x40;
 
 fn write_string(w: &mut Writer, base: &Spans, s: &StringRecord) {
     let role = if s.role == Role::Plain { 0 } else { 8 };
@@ -403,7 +339,10 @@ fn write_string(w: &mut Writer, base: &Spans, s: &StringRecord) {
     };
     match &s.repr {
         Repr::Vacant => w.byte(0),
-        Repr::Inline(len, bytes) => narrow(&bytes[..usize::from(*len)]),
+        Repr::Inline(len, bytes) => {
+            let tag = if s.role == Role::Plain { SHORT } else { SHORT_NAME };
+            w.short(tag + len, bytes, usize::from(*len));
+        }
         Repr::Latin1(bytes) => narrow(bytes),
         Repr::Wide(units) => {
             w.byte(2 | role);

@@ -40,6 +40,7 @@ impl Writer {
     }
 
     /// Seven bits a byte, the low ones first.
+    #[inline]
     pub(crate) fn uint(&mut self, mut n: u64) {
         while n >= 0x80 {
             self.out.push(n as u8 | 0x80);
@@ -64,6 +65,15 @@ impl Writer {
 
     pub(crate) fn word(&mut self, word: u64) {
         self.out.extend_from_slice(&word.to_le_bytes());
+    }
+
+    /// A byte and the first few of some more. Copying a fixed number and taking back what is too much is the fastest way.
+    #[inline]
+    pub(crate) fn short<const N: usize>(&mut self, byte: u8, bytes: &[u8; N], len: usize) {
+        self.out.push(byte);
+        let end = self.out.len() + len.min(N);
+        self.out.extend_from_slice(bytes);
+        self.out.truncate(end);
     }
 
     /// Bytes with their number in front.
@@ -112,7 +122,18 @@ impl<'a> Reader<'a> {
         self.rest.first().copied()
     }
 
+    #[inline]
     pub(crate) fn uint(&mut self) -> Read<u64> {
+        match self.rest {
+            [byte @ 0..0x80, rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_uint(),
+        }
+    }
+
+    fn long_uint(&mut self) -> Read<u64> {
         let mut n = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -164,12 +185,26 @@ impl<'a> Reader<'a> {
         Ok(n)
     }
 
+    /// So many bytes.
+    #[inline]
+    pub(crate) fn take(&mut self, n: usize) -> Read<&'a [u8]> {
+        let (bytes, rest) = self.rest.split_at_checked(n).ok_or(Flaw::Invalid("it ends too early"))?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
     /// Bytes with their number in front. Paid for by whoever keeps them.
     pub(crate) fn text(&mut self) -> Read<&'a [u8]> {
         let n = self.count(0)?;
-        let (text, rest) = self.rest.split_at(n);
-        self.rest = rest;
-        Ok(text)
+        self.take(n)
+    }
+
+    /// The length of a list whose items may take less than a byte each here, and take `size` bytes each in memory. Pays for
+    /// them, so that it is the budget that bounds it.
+    pub(crate) fn paid_count(&mut self, size: usize) -> Read<usize> {
+        let n = usize::try_from(self.uint()?).map_err(|_| Flaw::TooLarge)?;
+        self.spend(n.saturating_mul(size))?;
+        Ok(n)
     }
 
     pub(crate) fn flag(&mut self) -> Read<bool> {

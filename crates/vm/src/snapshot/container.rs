@@ -8,7 +8,7 @@ use crate::heap::checksum;
 use thiserror::Error;
 
 /// The format of programs and snapshots. Any change of how they are spelled takes a new number.
-pub const FORMAT: u16 = 1;
+pub const FORMAT: u16 = 2;
 
 /// What a blob is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
