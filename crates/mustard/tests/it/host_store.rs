@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Barrier};
 
@@ -10,7 +10,7 @@ use outrigger_mustard::host::store::{
     CallId, Capacity, Dialect, Directory, Entry, HoldError, PeekError, PutError, Record, RunId, Sqlite,
     Store, StoreError, TakeError, Ticket, UnixMillis, Usage, Waiting,
 };
-use outrigger_mustard::host::{HostKey, Limits};
+use outrigger_mustard::host::{HostKey, Limits, Plain};
 use tempfile::TempDir;
 
 const ROOMY: Capacity = Capacity { entries: 100, bytes: 1 << 20 };
@@ -39,15 +39,14 @@ fn record(step: u64) -> Record {
     let waiting = |call, capability: &str| Waiting {
         call: CallId(call),
         capability: capability.to_owned(),
-        args: r#"[{"Number":{"Finite":1.5}}]"#.to_owned(),
+        args: vec![Plain::Number(1.5), Plain::Array(vec![Plain::Hole])],
     };
     Record {
         run: RunId::random().expect("randomness"),
         step,
         dialect: Dialect::Extended,
-        program: "ab".repeat(32),
         capabilities: vec!["approve".to_owned(), "fetch".to_owned()],
-        limits: Limits { instruction_budget: Some(7), ..Limits::of_the_sidecar() },
+        limits: Limits { instruction_budget: Some(7), ..Limits::DEFAULTS },
         calls: vec![waiting(3, "approve"), waiting(4, "fetch")],
         stored_at: UnixMillis(1_700_000_000_000),
         snapshot: (0..=255).cycle().take(5000).collect(),
@@ -321,25 +320,22 @@ fn of_two_processes_exactly_one_gets_each_ticket() {
                 #[expect(clippy::disallowed_methods, reason = "the test needs a second process of its own")]
                 let mut command = Command::new(std::env::current_exe().expect("this test"));
                 command
-                    .args([
-                        "--exact",
-                        "host_store::of_two_processes_exactly_one_gets_each_ticket",
-                        "--nocapture",
-                    ])
+                    .args(["--exact", "host_store::of_two_processes_exactly_one_gets_each_ticket", "--quiet"])
                     .env(RACER, format!("{name}:{}", at.path().display()))
                     .stdout(Stdio::piped());
                 command.spawn().expect("it starts")
             })
             .collect();
-        let mut got: Vec<PathBuf> = Vec::new();
-        for racer in racers {
-            let output = racer.wait_with_output().expect("it ends");
-            assert!(output.status.success(), "{output:?}");
-            let text = String::from_utf8(output.stdout).expect("text");
-            got.extend(text.lines().filter_map(|line| Some(line.split_once("got ")?.1.into())));
+        for mut racer in racers {
+            assert!(racer.wait().expect("it ends").success());
+        }
+        let mut got = Vec::new();
+        for entry in std::fs::read_dir(at.path().join("got")).expect("both have written").flatten() {
+            let text = std::fs::read_to_string(entry.path()).expect("text");
+            got.extend(text.lines().map(str::to_owned));
         }
         got.sort();
-        let mut expected: Vec<PathBuf> = list.into_iter().map(PathBuf::from).collect();
+        let mut expected: Vec<String> = list.into_iter().map(str::to_owned).collect();
         expected.sort();
         assert_eq!(got, expected, "{kind:?}: each exactly once");
     }
@@ -347,11 +343,14 @@ fn of_two_processes_exactly_one_gets_each_ticket() {
 
 fn take_all(kind: Kind, at: &Path) {
     let store = open(kind, at);
+    let mut got = String::new();
     for ticket in std::fs::read_to_string(at.join("tickets")).expect("the list").lines() {
         match store.take(&ticket.parse().expect("a ticket")) {
-            Ok(_) => println!("\ngot {ticket}"),
+            Ok(_) => got = format!("{got}{ticket}\n"),
             Err(TakeError::AlreadyUsed { .. }) => {}
             Err(error) => panic!("{error}"),
         }
     }
+    std::fs::create_dir_all(at.join("got")).expect("made");
+    std::fs::write(at.join("got").join(std::process::id().to_string()), got).expect("written");
 }

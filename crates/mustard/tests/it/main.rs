@@ -1,3 +1,6 @@
 //! The integration tests of this crate, one binary.
 
+mod host_fake;
+mod host_pool;
+mod host_run;
 mod host_store;

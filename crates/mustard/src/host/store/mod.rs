@@ -32,9 +32,10 @@ use serde::{Deserialize, Serialize};
 pub use directory::Directory;
 pub use lease::Lease;
 pub use record::{Dialect, Record, Waiting};
+pub(super) use record::{value_of, value_text};
 pub use sqlite::Sqlite;
 
-use super::key::hex;
+use super::key::{hex, id_of};
 
 /// Keeps snapshots and journals. Every method blocks until what it did would survive a crash of the machine.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
@@ -276,6 +277,15 @@ random_id! {
 random_id! {
     /// One logical run, over all its steps, children and hosts.
     RunId, "run id"
+}
+
+impl RunId {
+    /// The run with this number of a host with this random beginning.
+    pub(super) fn derived(lineage: &Self, number: u64) -> Self {
+        let mut id = id_of(format!("{lineage}/{number}").as_bytes());
+        id.truncate(32);
+        Self(id)
+    }
 }
 
 /// Text that should have been an id.

@@ -1,14 +1,16 @@
 //! What another host needs to go on with a run: the snapshot, what it waits for, and what it was allowed.
 
+use outrigger_vm::boundary::Plain;
 use serde::{Deserialize, Serialize};
 
 use super::seal::{Kind, open, seal};
 use super::{CallId, RunId, StoreError, UnixMillis};
 use crate::host::key::HostKey;
-use crate::host::limits::Limits;
+use crate::protocol::limits::Limits;
+use crate::protocol::value::{parse_value, write_value};
 
 /// A run that stands still at its host calls.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// Which run.
     pub run: RunId,
@@ -16,8 +18,6 @@ pub struct Record {
     pub step: u64,
     /// What its children speak; a snapshot can only be continued by a child of the same kind.
     pub dialect: Dialect,
-    /// The id of its program.
-    pub program: String,
     /// The capabilities it was given.
     pub capabilities: Vec<String>,
     /// The limits it runs under.
@@ -41,14 +41,14 @@ pub enum Dialect {
 }
 
 /// A call that waits for its answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
     /// Which call of the run.
     pub call: CallId,
     /// What was called.
     pub capability: String,
-    /// With what: a JSON array of the protocol's tagged values.
-    pub args: String,
+    /// With what.
+    pub args: Vec<Plain>,
 }
 
 /// Everything of a record but the snapshot, as it is on disk.
@@ -57,23 +57,56 @@ struct Head {
     run: RunId,
     step: u64,
     dialect: Dialect,
-    program: String,
     capabilities: Vec<String>,
-    limits: Limits,
-    calls: Vec<Waiting>,
+    limits: StoredLimits,
+    calls: Vec<StoredCall>,
     stored_at: UnixMillis,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredLimits {
+    instruction_budget: Option<u64>,
+    heap_limit_bytes: Option<u64>,
+    allocation_budget: Option<u64>,
+    call_depth_limit: Option<u64>,
+    max_outstanding_host_calls: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredCall {
+    call: CallId,
+    capability: String,
+    /// Each the protocol's tagged JSON.
+    args: Vec<String>,
 }
 
 impl Record {
     pub(super) fn seal(&self, key: &HostKey, kind: Kind, name: &str) -> Vec<u8> {
+        let Limits {
+            instruction_budget,
+            heap_limit_bytes,
+            allocation_budget,
+            call_depth_limit,
+            max_outstanding_host_calls,
+        } = self.limits;
+        let stored = |waiting: &Waiting| StoredCall {
+            call: waiting.call,
+            capability: waiting.capability.clone(),
+            args: waiting.args.iter().map(value_text).collect(),
+        };
         let head = Head {
             run: self.run.clone(),
             step: self.step,
             dialect: self.dialect,
-            program: self.program.clone(),
             capabilities: self.capabilities.clone(),
-            limits: self.limits,
-            calls: self.calls.clone(),
+            limits: StoredLimits {
+                instruction_budget,
+                heap_limit_bytes,
+                allocation_budget,
+                call_depth_limit,
+                max_outstanding_host_calls,
+            },
+            calls: self.calls.iter().map(stored).collect(),
             stored_at: self.stored_at,
         };
         // Strings, numbers and string keys: there is nothing in a head that JSON cannot say.
@@ -83,11 +116,37 @@ impl Record {
 
     pub(super) fn open(key: &HostKey, kind: Kind, name: &str, sealed: &[u8]) -> Result<Self, StoreError> {
         let (head, snapshot) = open(key, kind, name, sealed)?;
-        let unreadable = |_| StoreError::Tampered { name: name.to_owned(), why: "its head cannot be read" };
-        let head: Head = serde_json::from_slice(head).map_err(unreadable)?;
-        let Head { run, step, dialect, program, capabilities, limits, calls, stored_at } = head;
-        let snapshot = snapshot.to_vec();
-        Ok(Self { run, step, dialect, program, capabilities, limits, calls, stored_at, snapshot })
+        // What is sealed is what we wrote; a head that cannot be read is a bug of ours, and told as what it looks like.
+        let unreadable = || StoreError::Tampered { name: name.to_owned(), why: "its head cannot be read" };
+        let head: Head = serde_json::from_slice(head).map_err(|_| unreadable())?;
+        let StoredLimits {
+            instruction_budget,
+            heap_limit_bytes,
+            allocation_budget,
+            call_depth_limit,
+            max_outstanding_host_calls,
+        } = head.limits;
+        let mut calls = Vec::with_capacity(head.calls.len());
+        for StoredCall { call, capability, args } in head.calls {
+            let args: Option<_> = args.iter().map(|arg| value_of(arg)).collect();
+            calls.push(Waiting { call, capability, args: args.ok_or_else(unreadable)? });
+        }
+        Ok(Self {
+            run: head.run,
+            step: head.step,
+            dialect: head.dialect,
+            capabilities: head.capabilities,
+            limits: Limits {
+                instruction_budget,
+                heap_limit_bytes,
+                allocation_budget,
+                call_depth_limit,
+                max_outstanding_host_calls,
+            },
+            calls,
+            stored_at: head.stored_at,
+            snapshot: snapshot.to_vec(),
+        })
     }
 
     /// The same without the snapshot, for lists.
@@ -99,4 +158,17 @@ impl Record {
     pub(super) fn waits_for(&self, call: CallId) -> bool {
         self.calls.iter().any(|waiting| waiting.call == call)
     }
+}
+
+/// A value as the protocol's tagged JSON.
+pub(in crate::host) fn value_text(value: &Plain) -> String {
+    let mut text = Vec::new();
+    write_value(value, &mut text);
+    // Strings are text and everything else is ASCII.
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// The value of such a text.
+pub(in crate::host) fn value_of(text: &str) -> Option<Plain> {
+    parse_value(text).ok()?.ok()
 }

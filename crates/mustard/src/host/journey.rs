@@ -1,0 +1,452 @@
+//! A run on its way: step, calls, answers, step. Children come and go; what was answered is never asked again.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_vm::boundary::Plain;
+use tokio::sync::Semaphore;
+use tokio::task::{Id, JoinError, JoinSet};
+
+use super::capability::{Call, Capabilities, Reply};
+use super::journal::Journal;
+use super::key::HostKey;
+use super::outcome::{RunError, Statistics};
+use super::pool::{LendError, Lent, Pool};
+use super::script::Script;
+use super::sidecar::{Lost, SidecarError};
+use super::step::{self, Frame, Snapshot, Step, Way};
+use super::store::{CallId, PutError, Record, RunId, Ticket, UnixMillis};
+use crate::protocol::limits::Limits;
+use crate::protocol::request::{Answer, HostError};
+
+/// How a run is conducted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRules {
+    /// What the script may use.
+    pub limits: Limits,
+    /// How long a script may compute between two host calls.
+    pub step_within: Duration,
+    /// How long the run may take altogether, with its calls.
+    pub total_within: Duration,
+    /// How many handlers of one run may be at work at once.
+    pub parallel_calls: NonZeroUsize,
+    /// When answers are sent.
+    pub fanout: Fanout,
+    /// How many children a single step may cost.
+    pub attempts: NonZeroU32,
+    /// The wait before a step is repeated for the first time; it doubles.
+    pub backoff: Duration,
+}
+
+impl RunRules {
+    /// The sidecar's own limits, ten seconds for a step and an hour for all, 32 calls at once, sent together, 3 children
+    /// for a step.
+    pub fn usual() -> Self {
+        Self {
+            limits: Limits::DEFAULTS,
+            step_within: Duration::from_secs(10),
+            total_within: Duration::from_secs(3600),
+            parallel_calls: NonZeroUsize::new(32).unwrap_or(NonZeroUsize::MIN),
+            fanout: Fanout::Together,
+            attempts: NonZeroU32::new(3).unwrap_or(NonZeroU32::MIN),
+            backoff: Duration::from_millis(10),
+        }
+    }
+}
+
+/// When the answers of several calls are sent. With children of version 2 there is only ever one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fanout {
+    /// When all are there: the fewest steps, right for `Promise.all`.
+    Together,
+    /// As they come: the script can go on with the first, right for `Promise.race` and for pipelines.
+    AsTheyCome,
+}
+
+/// Where a run begins.
+#[derive(Debug)]
+pub(super) enum Position {
+    /// At its beginning.
+    Start { script: Script, inputs: Vec<(String, Plain)> },
+    /// At its calls.
+    At(Snapshot),
+}
+
+/// Where a run got to.
+#[derive(Debug)]
+pub(super) enum Arrival {
+    Finished(Plain),
+    Parked(Box<Record>, Option<Ticket>),
+}
+
+/// A run on its way. Dropping it stops it: handlers are cancelled, and a child in the middle of a step is killed.
+#[derive(Debug)]
+pub(super) struct Journey {
+    pub(super) pool: Pool,
+    pub(super) key: HostKey,
+    pub(super) run: RunId,
+    pub(super) capabilities: Capabilities,
+    pub(super) frame: Frame,
+    pub(super) rules: RunRules,
+    pub(super) journal: Option<Journal>,
+    pub(super) position: Position,
+    /// How many snapshots there were before this position.
+    pub(super) step: u64,
+    /// Answers that no snapshot has seen yet. They outlive children.
+    pub(super) answers: BTreeMap<CallId, Answer>,
+    pub(super) statistics: Statistics,
+    work: Work,
+    lent: Option<Lent>,
+    way: Way,
+}
+
+/// Handlers at work.
+#[derive(Debug)]
+struct Work {
+    tasks: JoinSet<Result<Reply, PutError>>,
+    calls: HashMap<Id, CallId>,
+    /// Calls that have a handler, or had one.
+    begun: BTreeSet<CallId>,
+    /// Calls whose handler said that somebody else will answer.
+    parked: BTreeSet<CallId>,
+    seats: Arc<Semaphore>,
+}
+
+/// Where a run comes from.
+#[derive(Debug)]
+pub(super) struct Origin {
+    pub(super) pool: Pool,
+    pub(super) key: HostKey,
+    pub(super) run: RunId,
+    pub(super) capabilities: Capabilities,
+    pub(super) frame: Frame,
+    pub(super) rules: RunRules,
+    pub(super) journal: Option<Journal>,
+    pub(super) position: Position,
+    pub(super) step: u64,
+}
+
+impl Journey {
+    pub(super) fn new(origin: Origin) -> Self {
+        let Origin { pool, key, run, capabilities, frame, rules, journal, position, step } = origin;
+        let work = Work {
+            tasks: JoinSet::new(),
+            calls: HashMap::new(),
+            begun: BTreeSet::new(),
+            parked: BTreeSet::new(),
+            seats: Arc::new(Semaphore::new(rules.parallel_calls.get().min(Semaphore::MAX_PERMITS))),
+        };
+        Self {
+            pool,
+            key,
+            run,
+            capabilities,
+            frame,
+            rules,
+            journal,
+            position,
+            step,
+            answers: BTreeMap::new(),
+            statistics: Statistics::NONE,
+            work,
+            lent: None,
+            way: Way::Raw,
+        }
+    }
+
+    /// Goes on to the end, or to where only somebody else can help.
+    pub(super) async fn travel(&mut self) -> Result<Arrival, RunError> {
+        loop {
+            let mut sent = Vec::new();
+            if let Position::At(snapshot) = &self.position {
+                self.work.call_out(
+                    snapshot,
+                    &self.run,
+                    &self.capabilities,
+                    self.journal.as_ref(),
+                    &mut self.statistics,
+                    &self.answers,
+                );
+                sent = self.gather().await?;
+                if sent.is_empty() {
+                    return self.park().await;
+                }
+            }
+            match self.step(sent).await? {
+                Step::Completed(value) => {
+                    self.conclude().await?;
+                    return Ok(Arrival::Finished(value));
+                }
+                Step::Failed(failure) => {
+                    self.conclude().await?;
+                    return Err(RunError::Script(Box::new(failure.into())));
+                }
+                Step::Suspended { snapshot, policy } => {
+                    self.way = Way::Cached(policy);
+                    self.arrive(snapshot).await?;
+                }
+            }
+        }
+    }
+
+    /// The run is over, and so is its journal.
+    pub(super) async fn conclude(&mut self) -> Result<(), RunError> {
+        match &self.journal {
+            Some(journal) => Ok(journal.forget().await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes down answers that came from outside, and finds those of an earlier life, which come first.
+    pub(super) async fn remember(&mut self, given: BTreeMap<CallId, Answer>) -> Result<(), RunError> {
+        let Position::At(snapshot) = &self.position else { return Ok(()) };
+        let waits = |call: &CallId| snapshot.calls.iter().any(|waiting| waiting.call == *call);
+        if let Some(call) = given.keys().find(|call| !waits(call)) {
+            return Err(RunError::NoSuchCall { call: *call });
+        }
+        let mut answers = given;
+        if let Some(journal) = &self.journal {
+            let mut noted = journal.answers().await?;
+            noted.retain(|call, _| waits(call));
+            self.statistics.remembered += noted.len() as u64;
+            for (call, answer) in answers.iter().filter(|(call, _)| !noted.contains_key(call)) {
+                journal.answer(*call, answer).await?;
+            }
+            answers.append(&mut noted);
+        }
+        self.answers = answers;
+        Ok(())
+    }
+
+    /// Waits for the answers of calls, as the fan-out says. None means that all that is left was parked.
+    async fn gather(&mut self) -> Result<Vec<(CallId, Answer)>, RunError> {
+        let Position::At(snapshot) = &self.position else { return Ok(Vec::new()) };
+        loop {
+            let answered =
+                snapshot.calls.iter().filter(|waiting| self.answers.contains_key(&waiting.call)).count();
+            let parked =
+                snapshot.calls.iter().filter(|waiting| self.work.parked.contains(&waiting.call)).count();
+            let enough = match self.rules.fanout {
+                Fanout::Together => answered + parked >= snapshot.calls.len(),
+                Fanout::AsTheyCome => answered > 0 || parked >= snapshot.calls.len(),
+            };
+            // What is already there goes along, whoever waited for it.
+            let next = match enough {
+                true => self.work.tasks.try_join_next_with_id(),
+                false => self.work.tasks.join_next_with_id().await,
+            };
+            match next {
+                Some(joined) => self.work.note(joined, &mut self.answers)?,
+                None => break,
+            }
+        }
+        let answer = |call: CallId| self.answers.get(&call).map(|answer| (call, answer.clone()));
+        Ok(snapshot.calls.iter().filter_map(|waiting| answer(waiting.call)).collect())
+    }
+
+    /// Takes one step, in as many children as it takes.
+    async fn step(&mut self, sent: Vec<(CallId, Answer)>) -> Result<Step, RunError> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let lost = match self.attempt(sent.clone()).await {
+                Ok(step) => return Ok(step),
+                Err(Setback::Lost(lost)) => lost,
+                Err(Setback::Final(error)) => return Err(error),
+            };
+            // What is left of it is not worth keeping.
+            self.lent = None;
+            self.way = Way::Raw;
+            if attempt >= self.rules.attempts.get() {
+                return Err(RunError::KeepsDying {
+                    step: self.step,
+                    attempts: attempt,
+                    last: Box::new(lost),
+                });
+            }
+            self.statistics.repeats += 1;
+            let doublings = attempt.saturating_sub(1).min(10);
+            tokio::time::sleep(self.rules.backoff.saturating_mul(1 << doublings)).await;
+        }
+    }
+
+    async fn attempt(&mut self, sent: Vec<(CallId, Answer)>) -> Result<Step, Setback> {
+        let sidecar = match &mut self.lent {
+            Some(sidecar) => sidecar,
+            None => {
+                let mut sidecar = self.pool.lend().await?;
+                sidecar.count_run();
+                self.statistics.children += 1;
+                self.lent.insert(sidecar)
+            }
+        };
+        let stepped = match &self.position {
+            Position::Start { script, inputs } => step::start(sidecar, script, inputs, &self.frame).await,
+            Position::At(snapshot) => {
+                let last = snapshot.calls.iter().map(|waiting| waiting.call.0).max().unwrap_or(0);
+                let next = CallId(last.saturating_add(1));
+                step::resume(sidecar, snapshot, sent, next, &self.frame, &self.key, self.way).await
+            }
+        };
+        stepped.map_err(|error| Setback::from_step(error, self.step))
+    }
+
+    /// Stands at a new snapshot. It is written down before any of its calls is made.
+    async fn arrive(&mut self, snapshot: Snapshot) -> Result<(), RunError> {
+        self.statistics.hops += 1;
+        self.statistics.largest_snapshot = self.statistics.largest_snapshot.max(snapshot.bytes.len() as u64);
+        self.step += 1;
+        let waits = |call: &CallId| snapshot.calls.iter().any(|waiting| waiting.call == *call);
+        self.answers.retain(|call, _| waits(call));
+        self.work.begun.retain(waits);
+        self.work.parked.retain(waits);
+        self.position = Position::At(snapshot);
+        if let (Some(journal), Some(record)) = (&self.journal, self.record()) {
+            journal.checkpoint(record).await?;
+        }
+        Ok(())
+    }
+
+    async fn park(&mut self) -> Result<Arrival, RunError> {
+        let Some(record) = self.record() else { unreachable!("only a run that waits for calls is parked") };
+        let ticket = match &self.journal {
+            Some(journal) => Some(journal.park(record.clone()).await?),
+            None => None,
+        };
+        Ok(Arrival::Parked(Box::new(record), ticket))
+    }
+
+    /// What another host needs to go on from here.
+    fn record(&self) -> Option<Record> {
+        let Position::At(snapshot) = &self.position else { return None };
+        Some(Record {
+            run: self.run.clone(),
+            step: self.step,
+            dialect: self.pool.source().dialect(),
+            capabilities: self.frame.capabilities.clone(),
+            limits: self.frame.limits,
+            calls: snapshot.calls.clone(),
+            stored_at: UnixMillis::now(),
+            snapshot: snapshot.bytes.clone(),
+        })
+    }
+}
+
+impl Work {
+    /// Makes every call that was not made yet.
+    fn call_out(
+        &mut self,
+        snapshot: &Snapshot,
+        run: &RunId,
+        capabilities: &Capabilities,
+        journal: Option<&Journal>,
+        statistics: &mut Statistics,
+        answers: &BTreeMap<CallId, Answer>,
+    ) {
+        for waiting in &snapshot.calls {
+            if answers.contains_key(&waiting.call) || !self.begun.insert(waiting.call) {
+                continue;
+            }
+            statistics.calls += 1;
+            let call = Call {
+                run: run.clone(),
+                id: waiting.call,
+                capability: waiting.capability.clone(),
+                args: waiting.args.clone(),
+            };
+            let task = make_call(call, capabilities.clone(), journal.cloned(), Arc::clone(&self.seats));
+            let id = self.tasks.spawn(task).id();
+            self.calls.insert(id, waiting.call);
+        }
+    }
+
+    /// Keeps what a handler said.
+    fn note(
+        &mut self,
+        joined: Result<(Id, Result<Reply, PutError>), JoinError>,
+        answers: &mut BTreeMap<CallId, Answer>,
+    ) -> Result<(), RunError> {
+        let (id, reply) = match joined {
+            Ok((id, reply)) => (id, reply?),
+            Err(error) => (error.id(), Reply::Error(panicked())),
+        };
+        // Every task was put into the map when it was spawned.
+        let Some(call) = self.calls.remove(&id) else { return Ok(()) };
+        match reply {
+            Reply::Value(value) => {
+                answers.insert(call, Answer::Value(value));
+            }
+            Reply::Error(error) => {
+                answers.insert(call, Answer::Error(error));
+            }
+            Reply::Park => {
+                self.parked.insert(call);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One call: a seat, a note that it begins, the handler, a note of the answer. Only then anybody hears of it.
+async fn make_call(
+    call: Call,
+    capabilities: Capabilities,
+    journal: Option<Journal>,
+    seats: Arc<Semaphore>,
+) -> Result<Reply, PutError> {
+    // The semaphore is never closed; without a seat the call would only be early.
+    let _seat = seats.acquire_owned().await.ok();
+    let id = call.id;
+    if let Some(journal) = &journal {
+        journal.begin(id).await?;
+    }
+    let reply = capabilities.reply_to(call).await;
+    let answer = match &reply {
+        Reply::Value(value) => Answer::Value(value.clone()),
+        Reply::Error(error) => Answer::Error(error.clone()),
+        Reply::Park => return Ok(reply),
+    };
+    if let Some(journal) = &journal {
+        journal.answer(id, &answer).await?;
+    }
+    Ok(reply)
+}
+
+fn panicked() -> HostError {
+    HostError {
+        name: "Error".to_owned(),
+        message: "the host's handler of this call panicked".to_owned(),
+        code: Some("handler_panicked".to_owned()),
+        details: None,
+    }
+}
+
+/// Why an attempt at a step failed.
+enum Setback {
+    /// With its child; another one may do better.
+    Lost(Lost),
+    /// For good.
+    Final(RunError),
+}
+
+impl Setback {
+    fn from_step(error: SidecarError, step: u64) -> Self {
+        match error {
+            SidecarError::Lost(lost) => Self::Lost(lost),
+            SidecarError::TooLarge { bytes, limit } => Self::Final(RunError::TooLarge { step, bytes, limit }),
+            SidecarError::Refused(failure) => Self::Final(RunError::Script(Box::new(failure.into()))),
+            error @ SidecarError::Spawn(_) => Self::Final(RunError::NoChild(error.into())),
+        }
+    }
+}
+
+impl From<LendError> for Setback {
+    fn from(error: LendError) -> Self {
+        match error {
+            LendError::Start(SidecarError::Lost(lost)) => Self::Lost(lost),
+            other => Self::Final(other.into()),
+        }
+    }
+}
