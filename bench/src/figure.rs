@@ -212,7 +212,7 @@ pub(crate) fn render_json(figures: &[Figure]) -> Result<String> {
 fn time(duration: Duration) -> String {
     match duration.as_nanos() {
         ..1_000_000 => format!("{:.1} us", duration.as_secs_f64() * 1e6),
-        ..1_000_000_000 => format!("{:.2} ms", duration.as_secs_f64() * 1e3),
+        1_000_000..1_000_000_000 => format!("{:.2} ms", duration.as_secs_f64() * 1e3),
         _ => format!("{:.2} s", duration.as_secs_f64()),
     }
 }
@@ -220,7 +220,7 @@ fn time(duration: Duration) -> String {
 pub(crate) fn size(Bytes(bytes): Bytes) -> String {
     match bytes {
         ..10_000 => format!("{bytes} B"),
-        ..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        10_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
         _ => format!("{:.2} MB", bytes as f64 / 1e6),
     }
 }
