@@ -190,6 +190,13 @@ impl Value {
         self.0
     }
 
+    /// The value with these bits. Only for the image, whose bytes the engine itself has made: whoever chooses the bits can
+    /// forge a reference.
+    #[inline]
+    pub(crate) const fn of_image(bits: u64) -> Value {
+        Value(bits)
+    }
+
     /// Is it an int32?
     #[inline]
     pub const fn is_int(self) -> bool {

@@ -7,11 +7,13 @@
 mod disassemble;
 mod op;
 mod operands;
+mod pack;
 mod program;
 mod source;
 
 pub use disassemble::disassemble;
 pub use op::{Declare, ErrorKind, K, Member, Op, R, S, T};
 pub(crate) use operands::{LAYOUT, Operands};
+pub use pack::{packed_length, unpack};
 pub use program::{Base, Capture, Constant, Function, FunctionKind, Handler, Program, Template, WINDOW};
 pub use source::SourceText;

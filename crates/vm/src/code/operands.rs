@@ -4,6 +4,7 @@
 //! said there.
 
 use super::op::{Declare, Member, Op};
+use super::pack::Unpacker;
 
 /// Visits the operands of an instruction in order. A writer looks at them, a reader fills them in, a checker refuses.
 pub(crate) trait Operands {
@@ -93,6 +94,16 @@ macro_rules! table {
                     $(Op::$unit => {})*
                 }
                 Ok(())
+            }
+
+            /// What [`Op::pack`] made. Also runs in the compiler, which is why it is not a visitor.
+            pub(crate) const fn unpack(bytes: [u8; 8]) -> Option<Op> {
+                let mut from = Unpacker { bytes, at: 1 };
+                match bytes[0] {
+                    $($number => Some(Op::$name($(from.$kind()),+)),)*
+                    $($plain => Some(Op::$unit),)*
+                    _ => None,
+                }
             }
         }
 

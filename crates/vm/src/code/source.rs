@@ -3,6 +3,7 @@
 //! A traceback asks for positions whenever the guest makes an error. So a position must not cost a walk through the
 //! source: lines are found by a table, columns from the nearest mark.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +16,7 @@ const STRIDE: usize = 1024;
 pub struct SourceText(Arc<Inner>);
 
 struct Inner {
-    text: Box<str>,
+    text: Cow<'static, str>,
     lines: OnceLock<Lines>,
 }
 
@@ -71,15 +72,21 @@ impl Deref for SourceText {
     }
 }
 
+impl From<Cow<'static, str>> for SourceText {
+    fn from(text: Cow<'static, str>) -> SourceText {
+        SourceText(Arc::new(Inner { text, lines: OnceLock::new() }))
+    }
+}
+
 impl From<&str> for SourceText {
     fn from(text: &str) -> SourceText {
-        SourceText(Arc::new(Inner { text: text.into(), lines: OnceLock::new() }))
+        SourceText::from(Cow::Owned(text.to_owned()))
     }
 }
 
 impl From<String> for SourceText {
     fn from(text: String) -> SourceText {
-        SourceText(Arc::new(Inner { text: text.into(), lines: OnceLock::new() }))
+        SourceText::from(Cow::Owned(text))
     }
 }
 

@@ -1,13 +1,17 @@
-//! The loaded programs, behind one table of functions. Immutable while a run lasts, so the loop borrows from it.
+//! The image's code and the loaded programs, behind one table of functions. Immutable while a run lasts, so the loop borrows
+//! from it.
 
-use crate::code::{Function, Op, Program, WINDOW};
+use super::library::Library;
+use crate::code::{Base, Function, Op, Program, SourceText, WINDOW};
 use std::sync::Arc;
 
 /// All loaded code.
 #[derive(Clone, Debug)]
 pub(crate) struct Code {
+    /// What the image came with. Nothing while the image is being made: its files are programs then.
+    library: Arc<Library>,
     pub(crate) programs: Vec<Arc<Program>>,
-    /// For each function: its program and its place there.
+    /// For each function that is not the library's: its program and its place there.
     functions: Vec<(u32, u32)>,
     /// For each function: what entering it needs, in one place.
     entries: Vec<Entry>,
@@ -16,16 +20,21 @@ pub(crate) struct Code {
 /// What entering a function needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    program: u32,
-    start: u32,
+    /// [`LIBRARY`], or the number of a program.
+    pub(super) program: u32,
+    pub(super) start: u32,
     pub(crate) registers: u16,
     pub(crate) parameters: u16,
     pub(crate) keeps_arguments: bool,
 }
 
+/// A program number that no program has.
+pub(super) const LIBRARY: u32 = u32::MAX;
+
 impl Code {
-    pub(crate) fn new() -> Code {
-        Code { programs: Vec::new(), functions: Vec::new(), entries: Vec::new() }
+    /// The library's functions and no others.
+    pub(crate) fn of(library: Library, entries: Vec<Entry>) -> Code {
+        Code { library: Arc::new(library), programs: Vec::new(), functions: Vec::new(), entries }
     }
 
     pub(crate) fn add(&mut self, program: Arc<Program>) {
@@ -42,8 +51,8 @@ impl Code {
     }
 
     /// What the next program must be compiled on.
-    pub(crate) fn base(&self) -> crate::code::Base {
-        let mut base = crate::code::Base::ZERO;
+    pub(crate) fn base(&self) -> Base {
+        let mut base = self.library.end;
         for p in &self.programs {
             base.functions += p.functions.len() as u32;
             base.constants += p.constants.len() as u32;
@@ -55,13 +64,25 @@ impl Code {
 
     #[inline]
     pub(crate) fn function(&self, index: u32) -> &Function {
-        let (program, place) = self.functions[index as usize];
+        let Some(own) = index.checked_sub(self.library.end.functions) else {
+            return self.library.function(index);
+        };
+        let (program, place) = self.functions[own as usize];
         &self.programs[program as usize].functions[place as usize]
+    }
+
+    /// The text that a function is from.
+    fn source(&self, index: u32) -> &SourceText {
+        let Some(own) = index.checked_sub(self.library.end.functions) else {
+            return self.library.source(index);
+        };
+        let (program, _) = self.functions[own as usize];
+        &self.programs[program as usize].source
     }
 
     /// How many functions there are.
     pub(crate) fn len(&self) -> u32 {
-        self.functions.len() as u32
+        self.entries.len() as u32
     }
 
     #[inline]
@@ -73,7 +94,10 @@ impl Code {
     #[inline]
     pub(crate) fn window(&self, entry: Entry, pc: u32) -> &[Op; WINDOW] {
         let start = entry.start as usize + (pc as usize & !(WINDOW - 1));
-        let code = &self.programs[entry.program as usize].code;
+        let code = match self.programs.get(entry.program as usize) {
+            Some(program) => &program.code[..],
+            None => self.library.code,
+        };
         match code.get(start..).and_then(|w| w.first_chunk()) {
             Some(window) => window,
             // Programs are padded by a window, so every start has one; this window only returns.
@@ -83,21 +107,18 @@ impl Code {
 
     /// The text of a function.
     pub(crate) fn source_of(&self, function: u32) -> &str {
-        let (program, _) = self.functions[function as usize];
         let (from, to) = self.function(function).span;
-        self.programs[program as usize].source.get(from as usize..to as usize).unwrap_or("")
+        self.source(function).get(from as usize..to as usize).unwrap_or("")
     }
 
     /// The line and column (in UTF-16 units) of a source offset, both from 1.
     pub(crate) fn line_column(&self, function: u32, offset: u32) -> (u32, u32) {
-        let (program, _) = self.functions[function as usize];
-        self.programs[program as usize].source.position(offset)
+        self.source(function).position(offset)
     }
 
     /// The text of the line that a source offset is in, and how many characters of it are before.
     pub(crate) fn line_at(&self, function: u32, offset: u32) -> Option<(&str, usize)> {
-        let (program, _) = self.functions[function as usize];
-        let source = &self.programs[program as usize].source;
+        let source = self.source(function);
         let before = source.get(..offset as usize)?;
         let start = before.rfind('\n').map_or(0, |i| i + 1);
         let line = source.get(start..)?.split('\n').next()?;
@@ -106,8 +127,7 @@ impl Code {
 
     /// The source from an offset on.
     pub(crate) fn text_from(&self, function: u32, offset: u32) -> &str {
-        let (program, _) = self.functions[function as usize];
-        self.programs[program as usize].source.get(offset as usize..).unwrap_or("")
+        self.source(function).get(offset as usize..).unwrap_or("")
     }
 
     pub(crate) fn op(&self, function: u32, pc: u32) -> Op {

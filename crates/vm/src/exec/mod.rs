@@ -11,7 +11,8 @@
 //! * `arith`, `property`, `assign`, `object`, `exotic`, `iterate` the slow sides of instructions
 //! * `suspend` generators and async functions · `async_generator` · `promise` promises and microtasks
 //! * `helper` + `builtins/core.js` what instructions fall back to · `native`, `realm` the engine's own functions and objects
-//! * `code_table` loaded programs · `trace` tracebacks · `blame` messages that name what the script says
+//! * `image` what every machine starts from, `library` its code · `code_table` loaded programs
+//! * `trace` tracebacks · `blame` messages that name what the script says
 //!
 //! # Sizes
 //!
@@ -52,6 +53,7 @@ mod global;
 mod helper;
 mod image;
 mod iterate;
+mod library;
 mod native;
 pub(crate) mod object;
 mod promise;
@@ -67,6 +69,7 @@ pub(crate) use call::Calling;
 pub(crate) use frame::{Frame, FrameFlags};
 pub use helper::Helper;
 pub(crate) use image::{Image, REGISTERS, image};
+pub use image::{ImageError, Prebuilt, install_image, prebuild};
 pub(crate) use iterate::is_plain_array as iterates_plainly;
 pub(crate) use native::TABLE_NATIVE;
 pub(crate) use promise::Resolution;

@@ -1,5 +1,7 @@
 //! The objects that every run starts with: prototypes, constructors and the shapes that instructions use.
 
+mod image;
+
 use super::native::Native;
 use super::state::{Exit, Res, State};
 use crate::code::ErrorKind;

@@ -50,6 +50,7 @@ mod equality;
 mod function;
 mod hash;
 mod ids;
+mod image;
 mod key;
 mod load;
 mod merge;
@@ -93,6 +94,7 @@ pub use view::{Element, Raw};
 
 pub(crate) use codec::{read_value, read_values, write_value, write_values};
 pub(crate) use hash::checksum;
+pub(crate) use image::{read_words, write_words};
 pub(crate) use save::Spans;
 
 use arena::Arena;

@@ -291,7 +291,7 @@ impl Span {
 #[derive(Clone, Debug)]
 pub(crate) struct Slab {
     pub(crate) values: Vec<Value>,
-    free: [Vec<u32>; 32],
+    pub(super) free: [Vec<u32>; 32],
 }
 
 impl Slab {

@@ -31,9 +31,20 @@ impl<I: Id, T: Record + Clone> Shared<I, T> {
         let mut all = std::mem::take(&mut self.base).as_ref().clone();
         all.append(&mut self.own.items);
         all.shrink_to_fit();
-        self.base_total = all.iter().filter(|record| !record.is_vacant()).map(Survivors::one).sum();
         self.base = Arc::new(all);
         self.own = Arena::new();
+        self.count_base();
+    }
+
+    /// The arena of an image that was read: all of it is the shared part. `all` is as long as [`Shared::freeze`] left it.
+    pub(crate) fn of_image(all: Vec<T>) -> Self {
+        let mut shared = Shared { base: Arc::new(all), ..Shared::new() };
+        shared.count_base();
+        shared
+    }
+
+    fn count_base(&mut self) {
+        self.base_total = self.base.iter().filter(|record| !record.is_vacant()).map(Survivors::one).sum();
     }
 
     /// A heap's arena that begins with the shared part and nothing else.
@@ -54,6 +65,11 @@ impl<I: Id, T: Record + Clone> Shared<I, T> {
             None => self.base.get(index),
             Some(own) => self.own.items.get(own),
         }
+    }
+
+    /// Every record, free entries included, with its number.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (usize, &T)> {
+        self.base.iter().enumerate().chain(self.own())
     }
 
     /// The heap's own records, free entries included, with their numbers.

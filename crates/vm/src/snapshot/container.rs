@@ -15,6 +15,7 @@ pub const FORMAT: u16 = 2;
 pub(crate) enum Kind {
     Program,
     Snapshot,
+    Image,
 }
 
 impl Kind {
@@ -22,6 +23,7 @@ impl Kind {
         match self {
             Kind::Program => *b"ORVMprog",
             Kind::Snapshot => *b"ORVMsnap",
+            Kind::Image => *b"ORVMimag",
         }
     }
 }
@@ -68,6 +70,25 @@ pub(crate) fn seal(kind: Kind, fingerprint: u64, payload: &[u8]) -> Vec<u8> {
 
 /// Takes a payload out of its envelope.
 pub(crate) fn open(kind: Kind, fingerprint: u64, bytes: &[u8]) -> Result<&[u8], EnvelopeError> {
+    let (found, sum, payload) = split(kind, bytes)?;
+    if found != fingerprint {
+        return Err(EnvelopeError::Engine { expected: fingerprint, found });
+    }
+    whole(sum, payload)
+}
+
+/// The same for an envelope that says itself of which engine it is.
+pub(crate) fn open_any(kind: Kind, bytes: &[u8]) -> Result<(u64, &[u8]), EnvelopeError> {
+    let (found, sum, payload) = split(kind, bytes)?;
+    Ok((found, whole(sum, payload)?))
+}
+
+fn whole(sum: u64, payload: &[u8]) -> Result<&[u8], EnvelopeError> {
+    if sum == checksum(payload) { Ok(payload) } else { Err(EnvelopeError::Damaged) }
+}
+
+/// Fingerprint, checksum and payload.
+fn split(kind: Kind, bytes: &[u8]) -> Result<(u64, u64, &[u8]), EnvelopeError> {
     let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(EnvelopeError::Kind)?;
     if *magic != kind.magic() {
         return Err(EnvelopeError::Kind);
@@ -78,15 +99,8 @@ pub(crate) fn open(kind: Kind, fingerprint: u64, bytes: &[u8]) -> Result<&[u8], 
         return Err(EnvelopeError::Version { expected: FORMAT, found });
     }
     let (engine, rest) = rest.split_first_chunk().ok_or(EnvelopeError::Damaged)?;
-    let found = u64::from_le_bytes(*engine);
-    if found != fingerprint {
-        return Err(EnvelopeError::Engine { expected: fingerprint, found });
-    }
     let (sum, payload) = rest.split_first_chunk().ok_or(EnvelopeError::Damaged)?;
-    if u64::from_le_bytes(*sum) != checksum(payload) {
-        return Err(EnvelopeError::Damaged);
-    }
-    Ok(payload)
+    Ok((u64::from_le_bytes(*engine), u64::from_le_bytes(*sum), payload))
 }
 
 #[cfg(test)]

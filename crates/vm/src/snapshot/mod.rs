@@ -43,13 +43,13 @@ mod program;
 mod verify;
 
 pub use container::{EnvelopeError, FORMAT};
+pub(crate) use container::{Kind, open_any, seal};
+pub(crate) use program::{read_function, write_function};
 
 use crate::code::{LAYOUT, Program};
-use crate::exec::{Image, Limits, LoadError, Vm, image};
-use crate::heap::{Class, Heap, Pace, checksum};
+use crate::exec::{Limits, LoadError, Vm, image};
+use crate::heap::{Class, Pace, checksum};
 use bytes::{Flaw, Reader, Writer};
-use container::Kind;
-use std::sync::OnceLock;
 use thiserror::Error;
 
 /// The most memory that reading a program may take.
@@ -139,13 +139,30 @@ impl Vm {
 
 /// What tells this engine from others: its version, instructions, classes, natives and standard library.
 pub fn fingerprint() -> Result<u64, LoadError> {
-    static FINGERPRINT: OnceLock<u64> = OnceLock::new();
-    let image = image()?;
-    Ok(*FINGERPRINT.get_or_init(|| compute_fingerprint(image)))
+    Ok(image()?.fingerprint)
 }
 
-fn compute_fingerprint(image: &Image) -> u64 {
+/// The fingerprint of an engine that makes this image: its packed instructions and its tables.
+pub(crate) fn compute_fingerprint(code: &[u8], tables: &[u8]) -> u64 {
     let mut w = Writer::new();
+    write_layout(&mut w);
+    for (name, text) in crate::builtins::SOURCES {
+        w.text(name.as_bytes());
+        w.text(text.as_bytes());
+    }
+    w.text(code);
+    w.text(tables);
+    checksum(&w.finish())
+}
+
+/// What the numbers in an image mean: another layout, and they mean something else.
+pub(crate) fn layout() -> u64 {
+    let mut w = Writer::new();
+    write_layout(&mut w);
+    checksum(&w.finish())
+}
+
+fn write_layout(w: &mut Writer) {
     w.text(env!("CARGO_PKG_VERSION").as_bytes());
     w.text(LAYOUT.as_bytes());
     for class in Class::ALL {
@@ -154,12 +171,6 @@ fn compute_fingerprint(image: &Image) -> u64 {
     for name in crate::builtins::names() {
         w.text(name.as_bytes());
     }
-    for program in &image.state.code.programs {
-        program::write(&mut w, program);
-    }
-    let nothing = Heap::new(image.state.heap.limits(), Pace::Adaptive, 0);
-    image.state.heap.save(&nothing, &mut w);
-    checksum(&w.finish())
 }
 
 /// Replaces the checksum of a blob by the right one: for tests that change what is inside.

@@ -151,7 +151,8 @@ fn read_constant(r: &mut Reader<'_>) -> Read<Constant> {
     })
 }
 
-fn write_function(w: &mut Writer, base: Base, function: &Function, ops: &[Op]) {
+/// Appends a function with its instructions, but not where they are.
+pub(crate) fn write_function(w: &mut Writer, base: Base, function: &Function, ops: &[Op]) {
     let Function {
         name,
         kind,
@@ -209,7 +210,8 @@ fn write_function(w: &mut Writer, base: Base, function: &Function, ops: &[Op]) {
     }
 }
 
-fn read_function(r: &mut Reader<'_>, base: Base, code: &mut Vec<Op>) -> Read<Function> {
+/// Reads a function, and appends its instructions to the code.
+pub(crate) fn read_function(r: &mut Reader<'_>, base: Base, code: &mut Vec<Op>) -> Read<Function> {
     let kind = KINDS.get(usize::from(r.byte()?)).copied();
     let kind = kind.ok_or(Flaw::Invalid("there is no such kind of function"))?;
     let bits = r.byte()?;
