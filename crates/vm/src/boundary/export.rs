@@ -4,8 +4,8 @@ use super::plain::Plain;
 use super::purse::Purse;
 use super::read::{Container, Sink, Walk};
 use crate::exec::Vm;
-use crate::exec::state::{Arguments, Exit, Limit, State};
-use crate::heap::{Heap, Str, StrId};
+use crate::exec::state::{Limit, State};
+use crate::heap::{Heap, Key, Str, StrId};
 use crate::value::Value;
 
 /// Why a value cannot leave the machine.
@@ -76,46 +76,8 @@ impl State {
     }
 
     /// What was spent is gone, also when it was not enough.
-    fn settle_purse(&mut self, purse: &Purse) -> Result<(), BoundaryError> {
+    pub(super) fn settle_purse(&mut self, purse: &Purse) -> Result<(), BoundaryError> {
         self.burn(purse.spent).map_err(|_| BoundaryError::Limit(Limit::Instructions))
-    }
-
-    /// The arguments of a call of the host that waits: they must be able to cross, and cannot change.
-    pub(crate) fn check_arguments(&mut self, args: &[Value]) -> Result<(), Exit> {
-        if self.arguments == Arguments::Any {
-            return Ok(());
-        }
-        let mut purse = Purse::of(self);
-        let checked = args.iter().try_for_each(|&v| Walk::new(self, &mut Look, &mut purse).run(v));
-        self.settle_arguments(&purse, checked)
-    }
-
-    /// The arguments of a call of the host that does not wait: as they are now, whatever becomes of them.
-    pub(crate) fn copy_arguments(&mut self, args: Vec<Value>) -> Result<Vec<Value>, Exit> {
-        if self.arguments == Arguments::Any {
-            return Ok(args);
-        }
-        if !args.iter().any(|v| v.is_object()) {
-            return self.check_arguments(&args).map(|()| args);
-        }
-        let mut purse = Purse::of(self);
-        let read: Result<Vec<Plain>, _> = args.iter().map(|&v| self.read_plain(v, &mut purse)).collect();
-        let paid = read.as_ref().map(|_| ()).map_err(Clone::clone);
-        self.settle_arguments(&purse, paid)?;
-        let copies = read.unwrap_or_default();
-        let copied = args.iter().zip(&copies).map(|(&v, copy)| {
-            // Everything but an object is its own copy.
-            if v.is_object() { self.write_plain(copy) } else { Ok(v) }
-        });
-        copied.collect()
-    }
-
-    fn settle_arguments(&mut self, purse: &Purse, checked: Result<(), BoundaryError>) -> Result<(), Exit> {
-        match self.settle_purse(purse).and(checked) {
-            Ok(()) => Ok(()),
-            Err(BoundaryError::Limit(limit)) => Err(Exit::Limit(limit)),
-            Err(error) => Err(self.type_error(&error.to_string())),
-        }
     }
 }
 
@@ -157,9 +119,9 @@ impl Sink for Build {
         });
     }
 
-    fn key(&mut self, key: &str) {
+    fn key(&mut self, _: Key, name: &str) {
         if let Some(Plain::Object(members)) = self.open.last_mut() {
-            members.push((key.to_owned(), Plain::Undefined));
+            members.push((name.to_owned(), Plain::Undefined));
         }
     }
 
@@ -168,23 +130,6 @@ impl Sink for Build {
             self.put(value);
         }
     }
-}
-
-/// Only looks whether a value can cross.
-struct Look;
-
-impl Sink for Look {
-    fn leaf(&mut self, _: Plain) {}
-
-    fn text(&mut self, heap: &Heap, id: StrId) -> Result<(), BoundaryError> {
-        if heap.is_wide(id) { text_of(heap, id).map(|_| ()) } else { Ok(()) }
-    }
-
-    fn open(&mut self, _: Container, _: usize) {}
-
-    fn key(&mut self, _: &str) {}
-
-    fn close(&mut self) {}
 }
 
 /// The text of a string, which may be in parts: a pair of surrogates may be, too.

@@ -1,14 +1,13 @@
 //! Into the machine: plain data as a guest's value, inputs, and errors of the host.
-//!
-//! Most objects of a value look alike, so a key is first compared with the key that followed the same shape last time.
 
 use super::NESTING;
+use super::build::Builder;
 use super::plain::Plain;
 use super::purse::pieces;
 use crate::code::ErrorKind;
 use crate::exec::Vm;
 use crate::exec::state::{Exit, Limit, Res, State};
-use crate::heap::{AllocError, Attrs, Class, Flags, Key, ObjId, Point, ShapeId, Str, StrId, atoms};
+use crate::heap::{AllocError, Attrs, Class, Flags, Key, Point, atoms};
 use crate::value::Value;
 
 /// Why a value cannot enter the machine.
@@ -165,7 +164,46 @@ enum Parts<'a> {
 impl State {
     /// Plain data as a guest's value; the caller has paid for the work. Nothing visible has happened if it fails.
     pub(super) fn write_plain(&mut self, plain: &Plain) -> Res {
-        Builder { open: Vec::new(), values: Vec::new(), guesses: [NO_GUESS; GUESSES] }.run(self, plain)
+        let mut builder = Builder::new();
+        let mut open: Vec<Parts<'_>> = Vec::new();
+        let mut next = Some(plain);
+        loop {
+            match next {
+                None => {}
+                Some(Plain::Undefined) => builder.put(self, Value::UNDEFINED)?,
+                Some(Plain::Null) => builder.put(self, Value::NULL)?,
+                Some(Plain::Hole) => builder.put(self, Value::HOLE)?,
+                Some(Plain::Bool(b)) => builder.put(self, Value::bool(*b))?,
+                Some(Plain::Number(x)) => builder.put(self, Value::number(*x))?,
+                Some(Plain::String(text)) => {
+                    let text = self.write_text(text)?;
+                    builder.put(self, text)?;
+                }
+                Some(Plain::Array(elements)) => {
+                    builder.open_array();
+                    open.push(Parts::Elements(elements.iter()));
+                }
+                Some(Plain::Object(members)) => {
+                    builder.open_object(self);
+                    open.push(Parts::Members(members.iter()));
+                }
+            }
+            let Some(top) = open.last_mut() else { return Ok(builder.finish()) };
+            next = match top {
+                Parts::Elements(elements) => elements.next(),
+                Parts::Members(members) => match members.next() {
+                    Some((name, value)) => {
+                        builder.name(self, name)?;
+                        Some(value)
+                    }
+                    None => None,
+                },
+            };
+            if next.is_none() {
+                open.pop();
+                builder.close(self)?;
+            }
+        }
     }
 
     fn write_text(&mut self, text: &str) -> Res {
@@ -185,172 +223,4 @@ impl State {
         self.heap.add_property(object, Key::atom(atoms::STACK), Attrs::HIDDEN, Value::string(stack))?;
         Ok(Value::object(object))
     }
-}
-
-/// A container that is not closed yet. Its values so far are on the builder's stack of values, from `start` on.
-struct Open<'a> {
-    parts: Parts<'a>,
-    start: usize,
-    kind: Making,
-}
-
-#[derive(Clone, Copy)]
-enum Making {
-    Array,
-    /// The shape covers the keys so far; `again` is the slot of a key that came before.
-    Object {
-        shape: ShapeId,
-        again: Option<u32>,
-    },
-    /// An object with too many keys for shapes: made already, waiting for the value of `key`.
-    Large {
-        object: ObjId,
-        key: Key,
-    },
-}
-
-/// After this shape came this key last time.
-#[derive(Clone, Copy)]
-struct Guess {
-    shape: ShapeId,
-    name: StrId,
-    next: ShapeId,
-}
-
-const GUESSES: usize = 32;
-const NO_GUESS: Guess =
-    Guess { shape: ShapeId::from_raw(u32::MAX), name: atoms::EMPTY, next: ShapeId::from_raw(u32::MAX) };
-
-struct Builder<'a> {
-    open: Vec<Open<'a>>,
-    values: Vec<Value>,
-    guesses: [Guess; GUESSES],
-}
-
-impl<'a> Builder<'a> {
-    fn run(mut self, st: &mut State, plain: &'a Plain) -> Res {
-        let mut next = Some(plain);
-        loop {
-            if let Some(plain) = next {
-                self.value(st, plain)?;
-            }
-            let Some(top) = self.open.last_mut() else { break };
-            next = match &mut top.parts {
-                Parts::Elements(elements) => elements.next(),
-                Parts::Members(members) => match members.next() {
-                    Some((key, value)) => {
-                        self.key(st, key)?;
-                        Some(value)
-                    }
-                    None => None,
-                },
-            };
-            if next.is_none() {
-                self.close(st)?;
-            }
-        }
-        Ok(self.values.pop().unwrap_or(Value::UNDEFINED))
-    }
-
-    fn value(&mut self, st: &mut State, plain: &'a Plain) -> Result<(), Exit> {
-        let start = self.values.len();
-        let value = match plain {
-            Plain::Undefined => Value::UNDEFINED,
-            Plain::Null => Value::NULL,
-            Plain::Hole => Value::HOLE,
-            Plain::Bool(b) => Value::bool(*b),
-            Plain::Number(x) => Value::number(*x),
-            Plain::String(text) => Value::string(st.heap.new_string(text)?),
-            Plain::Array(elements) => {
-                self.open.push(Open { parts: Parts::Elements(elements.iter()), start, kind: Making::Array });
-                return Ok(());
-            }
-            Plain::Object(members) => {
-                let kind = Making::Object { shape: st.realm.object_shape, again: None };
-                self.open.push(Open { parts: Parts::Members(members.iter()), start, kind });
-                return Ok(());
-            }
-        };
-        self.place(st, value)
-    }
-
-    /// Puts a finished value into the container that it belongs to.
-    fn place(&mut self, st: &mut State, value: Value) -> Result<(), Exit> {
-        match self.open.last_mut() {
-            Some(Open { start, kind: Making::Object { again: Some(slot), .. }, .. }) => {
-                if let Some(place) = self.values.get_mut(*start + *slot as usize) {
-                    *place = value;
-                }
-            }
-            Some(Open { kind: Making::Large { object, key }, .. }) => {
-                st.heap.add_property(*object, *key, Attrs::ALL, value)?;
-            }
-            _ => self.values.push(value),
-        }
-        Ok(())
-    }
-
-    fn key(&mut self, st: &mut State, name: &str) -> Result<(), Exit> {
-        let Some(&Open { start, kind, .. }) = self.open.last() else { return Ok(()) };
-        let kind = match kind {
-            Making::Array => kind,
-            Making::Large { object, .. } => Making::Large { object, key: key_of(st, name)? },
-            Making::Object { shape, .. } => {
-                let place = shape.raw() as usize % GUESSES;
-                let guess = self.guesses[place];
-                if guess.shape == shape && name.is_ascii() && st.heap.str(guess.name).is_ascii(name) {
-                    Making::Object { shape: guess.next, again: None }
-                } else {
-                    let key = key_of(st, name)?;
-                    if let Some((slot, _)) = st.heap.lookup(shape, key) {
-                        Making::Object { shape, again: Some(slot) }
-                    } else if let Some(next) = st.heap.transition(shape, key, Attrs::ALL)? {
-                        if let Some(name) = key.as_atom() {
-                            self.guesses[place] = Guess { shape, name, next };
-                        }
-                        Making::Object { shape: next, again: None }
-                    } else {
-                        Making::Large { object: self.object(st, start, shape)?, key }
-                    }
-                }
-            }
-        };
-        if let Some(top) = self.open.last_mut() {
-            top.kind = kind;
-        }
-        Ok(())
-    }
-
-    /// Makes the container that ends here.
-    fn close(&mut self, st: &mut State) -> Result<(), Exit> {
-        let Some(Open { start, kind, .. }) = self.open.pop() else { return Ok(()) };
-        let value = match kind {
-            Making::Array => {
-                let elements = self.values.get(start..).unwrap_or_default();
-                let array = st.heap.new_array(st.realm.array_shape, elements)?;
-                self.values.truncate(start);
-                Value::array(array)
-            }
-            Making::Object { shape, .. } => Value::object(self.object(st, start, shape)?),
-            Making::Large { object, .. } => Value::object(object),
-        };
-        self.place(st, value)
-    }
-
-    fn object(&mut self, st: &mut State, start: usize, shape: ShapeId) -> Result<ObjId, Exit> {
-        let object = st.heap.new_object(shape)?;
-        for (slot, &value) in self.values.get(start..).unwrap_or_default().iter().enumerate() {
-            st.heap.set_slot(object, slot as u32, value);
-        }
-        self.values.truncate(start);
-        Ok(object)
-    }
-}
-
-fn key_of(st: &mut State, name: &str) -> Result<Key, Exit> {
-    if name.is_ascii() {
-        return Ok(st.heap.key_of_text(Str::Latin1(name.as_bytes()))?);
-    }
-    let id = st.heap.intern_str(name)?;
-    Ok(st.heap.key_of_string(id)?)
 }

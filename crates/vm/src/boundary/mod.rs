@@ -12,8 +12,8 @@
 //! functions of the host a machine still holds and [`Vm::set_limits`] puts it under other limits: with both, a host asserts
 //! its policy on a machine that comes back, whether from bytes or from a shelf.
 //!
-//! * `plain` the values · `export`, `read` out of the heap · `import` into it · `purse` what it costs
-//! * `calls` outstanding calls and their answers · `authority` capabilities and limits
+//! * `plain` the values · `export`, `read` out of the heap · `import`, `build` into it · `purse` what it costs
+//! * `calls` outstanding calls and their answers · `arguments` what they are given · `authority` capabilities and limits
 //!
 //! ```
 //! use outrigger_vm::boundary::Plain;
@@ -45,7 +45,9 @@
 //! [`Vm::capabilities`]: crate::exec::Vm::capabilities
 //! [`Vm::set_limits`]: crate::exec::Vm::set_limits
 
+mod arguments;
 mod authority;
+mod build;
 mod calls;
 mod export;
 mod import;

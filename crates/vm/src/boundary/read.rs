@@ -23,8 +23,8 @@ pub(super) trait Sink {
     fn text(&mut self, heap: &Heap, id: StrId) -> Result<(), BoundaryError>;
     /// What follows, up to the matching `close`, is inside.
     fn open(&mut self, container: Container, parts: usize);
-    /// The next value belongs to this key.
-    fn key(&mut self, key: &str);
+    /// The next value belongs to this key, which is spelled so.
+    fn key(&mut self, key: Key, name: &str);
     fn close(&mut self);
 }
 
@@ -36,7 +36,8 @@ pub(super) enum Container {
 
 /// A property that crosses: its key, and where its value is.
 struct Member {
-    key: Box<str>,
+    key: Key,
+    name: Box<str>,
     place: Place,
 }
 
@@ -95,8 +96,8 @@ impl<'a, S: Sink> Walk<'a, S> {
                 None => self.element(object, next)?,
                 Some(plan) => {
                     let Some(member) = plan.get(next as usize) else { continue };
-                    self.purse.text(member.key.len())?;
-                    self.sink.key(&member.key);
+                    self.purse.text(member.name.len())?;
+                    self.sink.key(member.key, &member.name);
                     match member.place {
                         Place::Slot(slot) => self.st.heap.slot(object, slot),
                         Place::Value(value) => value,
@@ -204,11 +205,11 @@ impl<'a, S: Sink> Walk<'a, S> {
                     continue;
                 }
                 Own::Data { value, slot, .. } => (value, slot),
-                Own::Accessor { .. } => return Err(BoundaryError::Accessor(self.key(key)?.into())),
+                Own::Accessor { .. } => return Err(BoundaryError::Accessor(self.name(key)?.into())),
                 Own::Absent | Own::Exotic => continue,
             };
             let place = if shared { Place::Slot(slot) } else { Place::Value(value) };
-            members.push(Member { key: self.key(key)?, place });
+            members.push(Member { key, name: self.name(key)?, place });
         }
         let plan: Plan = members.into();
         if shared {
@@ -218,7 +219,7 @@ impl<'a, S: Sink> Walk<'a, S> {
         Ok(plan)
     }
 
-    fn key(&mut self, key: Key) -> Result<Box<str>, BoundaryError> {
+    fn name(&mut self, key: Key) -> Result<Box<str>, BoundaryError> {
         if let Some(index) = key.as_index() {
             return Ok(index.to_string().into());
         }

@@ -64,6 +64,46 @@ fn a_queued_call_keeps_its_arguments_as_they_were() {
 }
 
 #[test]
+fn copies_of_arguments_count_against_the_heap_but_texts_are_not_copied() {
+    let calls = |argument: &str| {
+        format!("const a = {argument}; await Promise.all([1, 2, 3, 4, 5].map(() => ask(a)))")
+    };
+    let rich = Limits { instructions: 1 << 40, ..LIMITS };
+    let mut vm = machine(rich, &calls("{ text: 'x'.repeat(3 << 20) }"));
+    let step = vm.run();
+    assert!(matches!(step, Step::Suspended(_)), "{step:?}");
+    assert_eq!(ids(&vm), [1, 2, 3, 4, 5]);
+    assert_eq!(vm.arguments(5), Ok(vec![Plain::Object(vec![("text".into(), text(&"x".repeat(3 << 20)))])]));
+    let mut vm = machine(rich, &calls("new Array(100000).fill(1)"));
+    assert!(matches!(vm.run(), Step::Suspended(_)), "six of them fit");
+    let step = machine(rich, &calls("new Array(300000).fill(1)")).run();
+    assert!(matches!(step, Step::Limit(Limit::Heap(_))), "{step:?}");
+}
+
+#[test]
+fn copies_of_arguments_are_whole() {
+    let big = "const o = {}; for (let i = 0; i < 1500; i++) o['k' + i] = [i];";
+    let source = format!(
+        "{big} const frozen = Object.freeze({{ b: 1, 5: [,'é→', Object.freeze([-0])] }});
+        const hidden = Object.defineProperty({{ x: 1 }}, 'f', {{ value: () => 1 }});
+        const sparse = []; sparse[2000] = {{ y: null }};
+        await ask(o, frozen, hidden, sparse, 'text', undefined, NaN)"
+    );
+    for pace in [Pace::Adaptive, Pace::Torture] {
+        let mut vm = machine_at(LIMITS, &source, pace);
+        assert!(matches!(vm.run(), Step::Suspended(_)));
+        let args = vm.arguments(1).expect("they are plain");
+        let Plain::Object(members) = &args[0] else { panic!("{:?}", args[0]) };
+        let expected = (0..1500).map(|i| (format!("k{i}"), Plain::Array(vec![Plain::Number(f64::from(i))])));
+        assert!(members.iter().cloned().eq(expected));
+        let shown: Vec<String> = args[1..3].iter().chain(&args[4..]).map(super::show).collect();
+        assert_eq!(shown, ["{5: [-, \"é→\", [-0]], b: 1}", "{x: 1}", "\"text\"", "undefined", "NaN"]);
+        let Plain::Array(sparse) = &args[3] else { panic!("{:?}", args[3]) };
+        assert_eq!((sparse.len(), &sparse[1999]), (2001, &Plain::Hole));
+    }
+}
+
+#[test]
 fn arguments_are_paid_for_at_the_call_and_free_to_look_at() {
     let used = |source: &str| {
         let mut vm = machine(LIMITS, source);
