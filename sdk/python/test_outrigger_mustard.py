@@ -5,10 +5,8 @@ import json
 import math
 import os
 import signal
-import subprocess
 import sys
 import threading
-import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use notation::{Bytes, CrashLimit, EnvArg, HeartbeatArg, ReadyArg};
+pub(crate) use notation::{Bytes, CrashLimit, EnvArg, HeartbeatArg, ReadyArg, duration};
+
+use crate::js::args::JsCommand;
 
 /// Run the processes that live beside an application: keep them alive, keep them in their box, say what they did.
 #[derive(Parser)]
@@ -18,6 +20,7 @@ Examples:
   outrigger exec -- node sidecar.js
   outrigger exec --restart on-failure --ready line:listening -- ./server --port 8080
   outrigger exec --sandbox strict --read . --write ./out -- python3 job.py
+  outrigger js run script.js --allow load_user=./load-user.sh
   outrigger doctor")]
 pub(crate) struct Cli {
     /// Print one JSON object a line on standard output, and nothing else there.
@@ -32,6 +35,11 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a program under supervision: ready gate, heartbeat, restarts, sandbox, and a stop that stops.
     Exec(Box<ExecArgs>),
+    /// Sandboxed scripts: run them, answer their host calls, keep them and take them up again.
+    Js {
+        #[command(subcommand)]
+        command: JsCommand,
+    },
     /// Be the child: speak one of the dialects on standard input and output.
     Sidecar {
         #[command(subcommand)]

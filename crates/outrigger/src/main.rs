@@ -3,6 +3,7 @@
 mod args;
 mod doctor;
 mod exec;
+mod js;
 mod say;
 mod sidecar;
 mod trees;
@@ -21,13 +22,16 @@ fn main() -> ExitCode {
     }
     // A sidecar must be ready in milliseconds, so it does not wait for the rest of the command line to be set up.
     let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == "sidecar") && words.next().is_some_and(|word| word == "mustard") {
+    if words.next().is_some_and(|word| word == "sidecar")
+        && words.next().is_some_and(|word| word == "mustard")
+    {
         return sidecar::be_mustard(words);
     }
     let cli = Cli::parse();
     let format = if cli.json { Format::Json } else { Format::Text };
     let outcome = match cli.command {
         Command::Exec(args) => exec::run(*args, format),
+        Command::Js { command } => js::run(command, format),
         Command::Sidecar { which: Dialect::Mustard { options } } => Ok(sidecar::be_mustard(options)),
         Command::Doctor => doctor::run(format),
         Command::Completions { shell } => {

@@ -1,5 +1,7 @@
 //! What the program says of itself: JSON objects on standard output, or sentences on standard error.
 
+use std::io::Write;
+
 use serde_json::{Value, json};
 
 /// Who reads us.
@@ -17,6 +19,13 @@ pub(crate) fn failure(format: Format, error: &anyhow::Error) {
         Format::Text => anstream::eprintln!("{}: {error:#}", label()),
         Format::Json => line(&json!({ "event": "error", "message": format!("{error:#}") })),
     }
+}
+
+/// Prints one JSON object, in its own order of members, as a line of standard output.
+pub(crate) fn object(object: &impl serde::Serialize) {
+    // What is shown has string keys only; and a reader that has gone wants nothing more.
+    let text = serde_json::to_string(object).unwrap_or_default();
+    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 /// Prints one JSON object as a line of standard output.

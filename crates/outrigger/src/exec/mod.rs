@@ -2,7 +2,7 @@
 
 mod forward;
 pub(crate) mod outcome;
-mod owner;
+pub(crate) mod owner;
 mod plan;
 mod watch;
 

@@ -12,7 +12,7 @@ use crate::args::StdinArg;
 
 /// What the owner wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wish {
+pub(crate) enum Wish {
     /// Stop gracefully.
     Stop,
     /// Stop now.
@@ -20,7 +20,7 @@ pub(super) enum Wish {
 }
 
 /// Listens to the owner.
-pub(super) struct Owner {
+pub(crate) struct Owner {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
@@ -29,7 +29,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    pub(super) fn watch(stdin: StdinArg) -> anyhow::Result<Self> {
+    pub(crate) fn watch(stdin: StdinArg) -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("signals cannot be received");
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
@@ -41,7 +41,7 @@ impl Owner {
     }
 
     /// The next thing the owner wants; the second one is always [`Wish::Kill`].
-    pub(super) async fn next(&mut self) -> Wish {
+    pub(crate) async fn next(&mut self) -> Wish {
         let cut = async {
             match &mut self.lifeline {
                 Some(lifeline) => lifeline.await,

@@ -2,6 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the program the way a user's shell does")]
 
 mod cli;
+mod js;
 mod misbehave;
 mod owner;
 mod process;
+mod sdk;

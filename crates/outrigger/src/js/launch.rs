@@ -1,0 +1,166 @@
+//! From arguments to a run that can go: the script's text, the host and its sidecar, the rules.
+
+use std::io::Read;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use outrigger_mustard::host::{
+    Capabilities, CompileError, Fanout, Host, HostKey, Limits, Plain, Pool, PoolRules, ProgramSource, Run,
+    RunRules, Script, Terms, TopLevelReturn,
+};
+use outrigger_supervise::driver::{Settings, Supervisor};
+use outrigger_supervise::launch::Launcher;
+
+use super::args::{LimitArgs, WorldArgs};
+use super::json::FromJson;
+use super::show::Origin;
+use super::tool::{Tool, Tools};
+use crate::trees;
+
+/// The longest script.
+const MAX_SOURCE: u64 = 32 << 20;
+
+/// How long a run may take that has no limit: longer than anybody waits.
+const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// Children that may be started at the same time.
+const STARTING: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+
+/// A script's text and what to call it.
+pub(crate) struct Source {
+    pub(crate) origin: Origin,
+    pub(crate) text: String,
+}
+
+/// Reads a script from a file, or from standard input.
+pub(crate) fn read_source(file: &Path) -> anyhow::Result<Source> {
+    let from_stdin = file.as_os_str() == "-";
+    let name = if from_stdin { "<stdin>".to_owned() } else { file.display().to_string() };
+    let mut bytes = Vec::new();
+    if from_stdin {
+        std::io::stdin()
+            .take(MAX_SOURCE + 1)
+            .read_to_end(&mut bytes)
+            .context("standard input cannot be read")?;
+    } else {
+        let opened =
+            std::fs::File::open(file).with_context(|| format!("the script {name} cannot be opened"))?;
+        opened
+            .take(MAX_SOURCE + 1)
+            .read_to_end(&mut bytes)
+            .with_context(|| format!("{name} cannot be read"))?;
+    }
+    if bytes.len() as u64 > MAX_SOURCE {
+        bail!("the script {name} is longer than {MAX_SOURCE} bytes");
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        anyhow::anyhow!("the script {name} is not UTF-8 (byte {at})")
+    })?;
+    Ok(Source { origin: Origin { name }, text })
+}
+
+/// A supervisor that has cleared up after hosts that crashed, where there is a place to write such things down.
+pub(crate) fn supervisor() -> Supervisor {
+    let settings = Settings { launcher: Launcher::current_exe(), starting_at_once: STARTING };
+    match trees::open() {
+        Ok((leftovers, _)) => Supervisor::with_leftovers(settings, leftovers),
+        Err(_) => Supervisor::new(settings),
+    }
+}
+
+/// A host with one sidecar, which is this very program.
+pub(crate) fn host(supervisor: &Supervisor, key: HostKey) -> anyhow::Result<Host> {
+    let source = Arc::new(ProgramSource::this_program(supervisor.clone()));
+    let terms = Terms { request_bytes: 256 << 20, ..Terms::usual() };
+    Host::new(Pool::new(source, terms, PoolRules::single()), key)
+        .context("the system has no randomness to give")
+}
+
+/// Compiles, with `return` at top level as the user says.
+pub(crate) async fn compile(
+    host: &Host,
+    source: &Source,
+    lenient_return: bool,
+) -> Result<Script, CompileError> {
+    let end = if lenient_return { TopLevelReturn::Allowed } else { TopLevelReturn::Refused };
+    host.compile(source.text.as_str(), end).await
+}
+
+/// What the script may use, as the user says.
+pub(crate) fn limits(args: &LimitArgs) -> Limits {
+    Limits {
+        instruction_budget: args.instructions,
+        heap_limit_bytes: args.heap.map(|bytes| bytes.0),
+        allocation_budget: args.objects,
+        call_depth_limit: args.call_depth,
+        max_outstanding_host_calls: args.host_calls,
+    }
+}
+
+/// How a run is conducted. Answers are sent as they come, so that a race is won by the first.
+pub(crate) fn rules(args: &LimitArgs, limits: Limits) -> RunRules {
+    RunRules {
+        limits,
+        step_within: args.deadline,
+        total_within: args.timeout.unwrap_or(FOR_EVER),
+        fanout: Fanout::AsTheyCome,
+        ..RunRules::usual()
+    }
+}
+
+/// A run of a script with everything that the arguments give it, but for its capabilities.
+pub(crate) fn run(host: &Host, script: &Script, world: &WorldArgs) -> anyhow::Result<Run> {
+    let mut run = host.run(script).rules(rules(&world.limits, limits(&world.limits)));
+    for (name, value) in inputs(world)? {
+        run = run.input(name, value);
+    }
+    if let Some(seed) = world.seed {
+        run = run.seed(seed);
+    }
+    if let Some(now) = world.now {
+        run = run.now_ms(now);
+    }
+    Ok(run)
+}
+
+/// Inputs of the file, then those of the command line, which win.
+fn inputs(world: &WorldArgs) -> anyhow::Result<Vec<(String, Plain)>> {
+    let mut inputs = Vec::new();
+    if let Some(path) = &world.inputs_file {
+        let name = path.display();
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("the inputs {name} cannot be read"))?;
+        let FromJson(read) =
+            serde_json::from_str(&text).with_context(|| format!("the inputs {name} are not JSON"))?;
+        match &read {
+            Plain::Object(members) => inputs = members.clone(),
+            _ => bail!("the inputs {name} must be a JSON object: names and values"),
+        }
+    }
+    for given in &world.inputs {
+        inputs.retain(|(name, _)| *name != given.name);
+        inputs.push((given.name.clone(), given.value.clone()));
+    }
+    Ok(inputs)
+}
+
+/// A table in which every capability is answered by its tool.
+pub(crate) fn table(tools: &Tools, mut table: Capabilities) -> Capabilities {
+    for (name, tool) in tools {
+        table = match tool {
+            Tool::Person => table.park(name),
+            _ => {
+                let tool = tool.clone();
+                table.on(name, move |args| {
+                    let tool = tool.clone();
+                    async move { tool.answer(args).await }
+                })
+            }
+        };
+    }
+    table
+}
