@@ -77,8 +77,9 @@ fn be_a_sidecar(framing: Framing) -> Result<(), String> {
         streams().map_err(|error| format!("failed to open the standard streams: {error}"))?;
     let surroundings = confined();
     let world = System::new();
-    // The engine is made before the first request asks for it. If it cannot be, requests say so.
-    let _ = outrigger_vm::snapshot::fingerprint();
+    // The engine is ready before the first request asks for it. An image that does not fit is no reason to stop: the engine
+    // makes another.
+    let _ = crate::image::install();
     serve(input, output, framing, world, Budgets::USUAL, surroundings).map_err(|fatal| fatal.to_string())
 }
 
