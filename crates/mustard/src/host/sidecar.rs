@@ -146,11 +146,17 @@ impl Sidecar {
             programs: BTreeSet::new(),
             runs: 0,
         };
-        match sidecar.dialect {
-            Dialect::Version2 => {}
-            Dialect::Extended => sidecar.greet().await?,
+        let greeted = match sidecar.dialect {
+            Dialect::Version2 => Ok(()),
+            Dialect::Extended => sidecar.greet().await,
+        };
+        match greeted {
+            Ok(()) => Ok(sidecar),
+            Err(error) => {
+                sidecar.end().await;
+                Err(error)
+            }
         }
-        Ok(sidecar)
     }
 
     /// What it speaks.

@@ -120,31 +120,7 @@ pub(super) async fn resume(
     let mut way = way;
     let payload = payload(sidecar, answers);
     loop {
-        let id = snapshot.id.hex();
-        let (key_text, digest, token) =
-            (STANDARD.encode(key.as_bytes()), key.digest(), key.token(id.as_str()));
-        let (policy, policy_id, auth, bytes): (_, _, _, &[u8]) = match &way {
-            Way::Cached(policy) => {
-                let auth = Auth {
-                    snapshot_key_base64: key_text.into(),
-                    snapshot_key_digest: digest.into(),
-                    snapshot_token: token.into(),
-                };
-                (None, Some(policy.to_string().into()), Some(auth), &[])
-            }
-            Way::Raw => {
-                let policy = Policy {
-                    capabilities: frame.capabilities.clone(),
-                    limits: Some(frame.limits),
-                    snapshot_id: Some(id.as_str().into()),
-                    snapshot_key_base64: Some(key_text.into()),
-                    snapshot_key_digest: Some(digest.into()),
-                    snapshot_token: Some(token.into()),
-                };
-                (Some(policy), None, None, &snapshot.bytes)
-            }
-        };
-        let claim = Claim { snapshot_id: Some(id.as_str().into()), policy, policy_id, auth };
+        let (claim, bytes) = claim(snapshot, frame, key, way);
         let method = Method::Resume(Resume {
             claim,
             payload: payload.clone(),
@@ -156,6 +132,37 @@ pub(super) async fn resume(
         match (&answered.outcome, way) {
             (Err(failure), Way::Cached(_)) if is_forgotten(failure) => way = Way::Raw,
             _ => return read(sidecar, answered, next_call).await,
+        }
+    }
+}
+
+/// By what right, and with which bytes, a child may use a snapshot: the policy goes along, in full or by its id.
+fn claim<'a>(snapshot: &'a Snapshot, frame: &Frame, key: &HostKey, way: Way) -> (Claim<'a>, &'a [u8]) {
+    let id = snapshot.id.hex();
+    let (base64, digest, token) = (STANDARD.encode(key.as_bytes()), key.digest(), key.token(id.as_str()));
+    let snapshot_id = || Some(id.as_str().to_owned().into());
+    match way {
+        Way::Cached(policy) => {
+            let auth = Auth {
+                snapshot_key_base64: base64.into(),
+                snapshot_key_digest: digest.into(),
+                snapshot_token: token.into(),
+            };
+            let policy_id = Some(policy.to_string().into());
+            (Claim { snapshot_id: snapshot_id(), policy: None, policy_id, auth: Some(auth) }, &[])
+        }
+        Way::Raw => {
+            let policy = Policy {
+                capabilities: frame.capabilities.clone(),
+                limits: Some(frame.limits),
+                snapshot_id: snapshot_id(),
+                snapshot_key_base64: Some(base64.into()),
+                snapshot_key_digest: Some(digest.into()),
+                snapshot_token: Some(token.into()),
+            };
+            let claim =
+                Claim { snapshot_id: snapshot_id(), policy: Some(policy), policy_id: None, auth: None };
+            (claim, &snapshot.bytes)
         }
     }
 }

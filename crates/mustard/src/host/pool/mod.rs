@@ -12,7 +12,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outrigger_supervise::driver::Child;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use outrigger_supervise::tree::Pid;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use self::ledger::{Facts, Fate, Ledger, Usable};
 use super::sidecar::{Sidecar, SidecarError, Terms};
@@ -78,6 +79,8 @@ struct Shared {
     source: Arc<dyn Source>,
     terms: Terms,
     seats: Arc<Semaphore>,
+    /// How many starts are under way.
+    starting: watch::Sender<usize>,
     inside: Mutex<Inside>,
 }
 
@@ -96,7 +99,8 @@ impl Pool {
         let inside =
             Inside { ledger: Ledger::new(rules), idle: Vec::new(), living: HashMap::new(), started: 0 };
         let seats = Arc::new(Semaphore::new(rules.size.get().min(Semaphore::MAX_PERMITS)));
-        let pool = Self { shared: Arc::new(Shared { source, terms, seats, inside: Mutex::new(inside) }) };
+        let (starting, inside) = (watch::Sender::new(0), Mutex::new(inside));
+        let pool = Self { shared: Arc::new(Shared { source, terms, seats, starting, inside }) };
         warm_up(&pool.shared);
         pool
     }
@@ -113,18 +117,12 @@ impl Pool {
         loan.sidecar = self.shared.take_idle();
         warm_up(&self.shared);
         if loan.sidecar.is_none() {
-            let sidecar = Sidecar::start(&*self.shared.source, self.shared.terms).await?;
-            self.shared.register(&sidecar);
-            if self.shared.inside().ledger.is_closed() {
-                loan.sidecar = Some(sidecar);
-                return Err(LendError::Closed);
-            }
-            loan.sidecar = Some(sidecar);
+            loan.sidecar = self.shared.start().await?.keep();
         }
-        match loan.sidecar.is_some() {
-            true => Ok(Lent(loan)),
-            false => Err(LendError::Closed),
+        if self.shared.inside().ledger.is_closed() {
+            return Err(LendError::Closed);
         }
+        Ok(Lent(loan))
     }
 
     /// How it does.
@@ -132,6 +130,12 @@ impl Pool {
         let inside = self.shared.inside();
         let (idle, lent, warming) = inside.ledger.counts();
         PoolStatus { idle, lent, warming, started: inside.started }
+    }
+
+    /// The processes of its children, as far as they are processes of this host.
+    pub fn pids(&self) -> Vec<u32> {
+        let inside = self.shared.inside();
+        inside.living.values().filter_map(|child| child.status().pid).map(Pid::get).collect()
     }
 
     /// What its children speak.
@@ -152,7 +156,10 @@ impl Pool {
         for child in living {
             child.kill().await;
         }
-        // One that was being started when we looked has registered itself meanwhile, and was retired by the ledger.
+        // What is being started right now cannot be killed before it is there.
+        let mut starting = self.shared.starting.subscribe();
+        // The sender is in `shared`, which we hold.
+        let _ = starting.wait_for(|count| *count == 0).await;
         loop {
             let late = self.shared.inside().living.iter().next().map(|(id, child)| (*id, child.clone()));
             let Some((id, child)) = late else { break };
@@ -181,6 +188,28 @@ impl Shared {
         }
         inside.ledger.lend();
         None
+    }
+
+    /// Starts a child. In a task of its own, so that whoever loses patience does not leave half a child behind.
+    async fn start(self: &Arc<Self>) -> Result<Fresh, SidecarError> {
+        let shared = Arc::clone(self);
+        shared.starting.send_modify(|count| *count += 1);
+        let started = tokio::spawn(async move {
+            // Also when the runtime drops this task.
+            let counted = Counted(Arc::clone(&shared));
+            let sidecar = Sidecar::start(&*shared.source, shared.terms).await?;
+            shared.register(&sidecar);
+            drop(counted);
+            Ok(Fresh { shared, sidecar: Some(sidecar) })
+        });
+        match started.await {
+            Ok(fresh) => fresh,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is being shut down, and this task with it.
+                Err(_) => std::future::pending().await,
+            },
+        }
     }
 
     fn register(&self, sidecar: &Sidecar) {
@@ -241,21 +270,15 @@ enum Settled {
 
 impl Warming {
     async fn start(mut self) {
-        let Ok(sidecar) = Sidecar::start(&*self.shared.source, self.shared.terms).await else { return };
+        let Ok(mut fresh) = self.shared.start().await else { return };
         self.settled = Settled::Yes;
-        self.shared.register(&sidecar);
-        let fate = {
-            let mut inside = self.shared.inside();
-            let fate = inside.ledger.warmed();
-            match fate {
-                Fate::Keep => {
-                    inside.idle.push(sidecar);
-                    return;
-                }
-                Fate::Retire => sidecar,
-            }
-        };
-        self.shared.retire(fate);
+        let mut inside = self.shared.inside();
+        if inside.ledger.warmed() == Fate::Keep {
+            inside.idle.extend(fresh.sidecar.take());
+        }
+        // One that is not kept is retired by `fresh`, which needs the lock.
+        drop(inside);
+        drop(fresh);
     }
 }
 
@@ -264,6 +287,36 @@ impl Drop for Warming {
         if self.settled == Settled::No {
             self.shared.inside().ledger.failed_to_warm();
         }
+    }
+}
+
+/// A child that was just started; retired if nobody takes it.
+#[derive(Debug)]
+struct Fresh {
+    shared: Arc<Shared>,
+    sidecar: Option<Sidecar>,
+}
+
+impl Fresh {
+    fn keep(mut self) -> Option<Sidecar> {
+        self.sidecar.take()
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if let Some(sidecar) = self.sidecar.take() {
+            self.shared.retire(sidecar);
+        }
+    }
+}
+
+/// One start that is under way.
+struct Counted(Arc<Shared>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.starting.send_modify(|count| *count -= 1);
     }
 }
 
