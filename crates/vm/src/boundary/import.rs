@@ -32,7 +32,7 @@ const MAKING: u64 = 0xB0 << 56;
 
 impl Vm {
     /// Plain data as a guest's value, paid for like an export and with its memory. The machine keeps the value until it
-    /// runs: give it to [`Vm::answer`] or [`Vm::set_global`] before. When a limit is hit, the run is over.
+    /// runs or is written to a snapshot: give it to [`Vm::answer`] or [`Vm::set_global`] before. When a limit is hit, the run is over.
     pub fn import(&mut self, plain: &Plain) -> Result<Value, ImportError> {
         let cost = cost(plain)?;
         self.make(|st| {

@@ -163,7 +163,7 @@ pub(crate) struct State {
     /// How many host calls there were.
     pub(crate) calls: u64,
     pub(crate) arguments: Arguments,
-    /// What the embedder has made and the machine does not hold yet; forgotten when it runs.
+    /// What the embedder has made and the machine does not hold yet; forgotten when it runs or is written.
     pub(crate) held: Vec<Value>,
     /// What a synchronous host call was answered with, until the machine runs.
     pub(crate) answered: Option<Result<Value, Value>>,

@@ -24,6 +24,7 @@ const MOST_CALLS: u64 = 1 << 53;
 
 /// Writes a machine. It is collected first.
 pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
+    vm.state.held.clear();
     let used = registers_in_use(&vm.state);
     vm.regs.truncate(used);
     vm.regs.resize(room_for(&vm.state, used), Value::UNDEFINED);

@@ -4,6 +4,7 @@ mod authority;
 mod calls;
 mod errors;
 mod export;
+mod hostile;
 mod import;
 mod roots;
 
