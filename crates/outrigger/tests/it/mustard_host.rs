@@ -142,7 +142,7 @@ async fn an_endless_loop_ends_at_the_deadline_and_the_child_lives() {
     let failed = host.run(&script).rules(rules).go().await.expect_err("it never ends");
     let RunError::Script(error) = failed.why else { panic!("{failed}") };
     assert_eq!(error.code.as_deref(), Some("limit_deadline"), "{error}");
-    assert_eq!(error.text, "Limit: deadline of 200 ms exceeded");
+    assert_eq!(error.message, "deadline of 200 ms exceeded");
     assert_eq!(host.pool().status().started, 1);
     host.pool().shutdown().await;
 }
