@@ -4,6 +4,7 @@
 mod cli;
 mod js;
 mod misbehave;
+mod mustard_host;
 mod owner;
 mod process;
 mod sdk;
