@@ -110,14 +110,20 @@ pub(crate) struct StoreArgs {
 
 #[derive(Args)]
 #[command(after_help = "\
-Exit status: 0 done · 1 the script failed · 3 a limit or the time was exceeded · 4 not a valid script ·
-75 the run waits for somebody and is kept · 125 outrigger itself failed · 130 stopped by Ctrl-C
+Exit status:
+  0    done
+  1    the script failed
+  3    a limit or the time was exceeded
+  4    it is not a valid script
+  75   the run waits for somebody and is kept
+  125  outrigger itself failed
+  130  stopped by Ctrl-C
 
 Examples:
   outrigger js run script.js
   echo 'n * 2' | outrigger js run - --input n=21
   outrigger js run report.js --allow load_user='./load-user.sh' --allow now='json:\"2026-01-01\"'
-  outrigger js run deploy.js --allow approve            stops at approve(); then: outrigger js resume TICKET --answer true
+  outrigger js run deploy.js --allow approve     (it is kept at approve(); js resume goes on)
   outrigger js run notes.js --mcp fs='npx -y @modelcontextprotocol/server-filesystem .'
   outrigger --json js run script.js --instructions 5000000 --heap 64M")]
 pub(crate) struct RunArgs {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
-use outrigger_mustard::host::store::CallId;
-use outrigger_mustard::host::{Capabilities, Host, HostError, Limits, Run};
+use anyhow::{Context, anyhow, bail};
+use outrigger_mustard::host::store::{CallId, TakeError, UnixMillis};
+use outrigger_mustard::host::{Capabilities, Host, HostError, Limits, ResumeError, Run};
 
 use super::args::{LimitArgs, ResumeArgs};
 use super::keep::{Keep, Kept};
@@ -37,7 +37,7 @@ async fn open(host: &Host, keep: &Keep, kept: &Kept, args: &ResumeArgs) -> anyho
             let (record, _) = keep.store.peek(ticket)?;
             let resumed = match args.replay {
                 true => host.replay(store(), ticket).await?.store(store()),
-                false => host.resume(store(), ticket).await.context("--replay runs it again")?,
+                false => host.resume(store(), ticket).await.map_err(explained)?,
             };
             (resumed, record.limits)
         }
@@ -48,6 +48,32 @@ async fn open(host: &Host, keep: &Keep, kept: &Kept, args: &ResumeArgs) -> anyho
         }
     };
     Ok(resumed.rules(launch::rules(&args.limits, merged(&args.limits, before))))
+}
+
+/// Why it cannot go on, and what to do about it.
+fn explained(error: ResumeError) -> anyhow::Error {
+    match error {
+        ResumeError::Ticket(TakeError::AlreadyUsed { when, .. }) => {
+            anyhow!("this run was resumed {} ago; --replay runs it again, with all its effects", age(when))
+        }
+        ResumeError::Unfinished { run } => {
+            anyhow!(
+                "this run was resumed and cut off in the middle; `outrigger js resume {run}` goes on there"
+            )
+        }
+        other => other.into(),
+    }
+}
+
+/// How long ago that was, in the unit a person would use.
+fn age(then: UnixMillis) -> String {
+    let seconds = UnixMillis::now().0.saturating_sub(then.0) / 1000;
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
 }
 
 /// The limits of the command line, and for the rest those that the run had.
