@@ -16,6 +16,7 @@
 pub mod engine;
 mod frames;
 mod lines;
+mod mustard;
 mod rpc;
 mod tape;
 
@@ -33,10 +34,12 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("pattern", engine::pattern),
     ("snapshot_load", engine::snapshot_load),
     ("program_load", engine::program_load),
+    ("mustard", mustard::mustard),
 ];
 
 pub use frames::frames;
 pub use lines::lines;
+pub use mustard::mustard;
 pub use rpc::rpc;
 pub use tape::tape;
 
