@@ -230,19 +230,36 @@ fn unsealed(error: &EnvelopeError, what: &str, code: Code) -> Problem {
 fn diagnosed(diagnostics: &[Diagnostic], source: &str) -> Problem {
     let line = |d: &Diagnostic| match d.kind {
         DiagnosticKind::Parse => format!("Parse: {}", d.message),
-        DiagnosticKind::Validation => format!("Validation: {} [{}..{}]", d.message, d.span.start, d.span.end),
+        DiagnosticKind::Validation => {
+            format!("Validation: {} [{}..{}]", in_dialect(d, source), d.span.start, d.span.end)
+        }
     };
     let Some(first) = diagnostics.first() else { return Problem::internal() };
     let (kind, code) = match first.kind {
         DiagnosticKind::Parse => (Kind::PARSE, Code::PARSE),
         DiagnosticKind::Validation => (Kind::VALIDATION, Code::VALIDATION),
     };
-    let mut problem = Problem::new(kind, code, first.message.clone());
+    let mut problem = Problem::new(kind, code, in_dialect(first, source));
     problem.detail.line = Some(first.line.into());
     problem.detail.column = Some(first.column.into());
     problem.detail.source_line = source_line(source, first.span.start as usize);
     problem.whole = Some(diagnostics.iter().map(line).collect::<Vec<_>>().join("\n"));
     problem
+}
+
+/// What the engine refuses, in the words that hosts of this dialect look for.
+fn in_dialect(diagnostic: &Diagnostic, source: &str) -> String {
+    let message = &diagnostic.message;
+    if let Some(name) = message.strip_suffix(" is not available in this environment") {
+        return format!("free reference to forbidden ambient global {name}");
+    }
+    if message.ends_with("scripts have no modules") {
+        let rest = source.get(diagnostic.span.start as usize..).unwrap_or_default();
+        let called = rest.strip_prefix("import").is_some_and(|rest| rest.trim_start().starts_with('('));
+        return if called { "dynamic import() is not supported" } else { "module syntax is not supported" }
+            .to_owned();
+    }
+    message.clone()
 }
 
 /// The line around a byte of the source, if it is short enough to be shown.

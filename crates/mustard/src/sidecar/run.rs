@@ -37,7 +37,7 @@ impl<W: World> Session<W> {
         let load = |error| Problem::load(&error, "");
         let mut vm = Box::new(Vm::new(terms.limits.resolve(), &names).map_err(load)?);
         let seed = seed.unwrap_or_else(|| self.world.entropy());
-        let now = now_ms.unwrap_or_else(|| self.world.now_ms());
+        let now = now_ms.map_or_else(|| self.world.now_ms(), f64::floor);
         vm.set_world(seed, now);
         vm.convert_arguments();
         for (name, value) in &inputs {
@@ -65,7 +65,7 @@ impl<W: World> Session<W> {
         let Some(answers) = answers else {
             return Err(Problem::new(Kind::LIMIT, Code::CANCELLED, "execution cancelled by the host"));
         };
-        vm.set_now(now_ms.unwrap_or_else(|| self.world.now_ms()));
+        vm.set_now(now_ms.map_or_else(|| self.world.now_ms(), f64::floor));
         for (id, answer) in answers {
             let answer = import(&mut vm, &answer)?;
             // Every id was found among the outstanding ones, and none comes twice.

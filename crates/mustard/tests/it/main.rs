@@ -4,3 +4,4 @@ mod host_fake;
 mod host_pool;
 mod host_run;
 mod host_store;
+mod sidecar;
