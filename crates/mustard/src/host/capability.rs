@@ -10,6 +10,7 @@ use outrigger_vm::boundary::Plain;
 use super::source::BoxFuture;
 use super::store::{CallId, RunId};
 pub use crate::protocol::request::HostError;
+use crate::protocol::value::DEEPEST;
 
 /// A call of a script.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +49,41 @@ impl From<Result<Plain, HostError>> for Reply {
             Ok(value) => Self::Value(value),
             Err(error) => Self::Error(error),
         }
+    }
+}
+
+/// Whether a value is nested more deeply than the protocol allows. Looked at without recursion, because it may be that deep.
+pub(super) fn is_too_deep(value: &Plain) -> bool {
+    let mut level = vec![value];
+    for _ in 0..=DEEPEST {
+        let mut below = Vec::new();
+        for value in level {
+            match value {
+                Plain::Array(elements) => below.extend(elements),
+                Plain::Object(members) => below.extend(members.iter().map(|(_, member)| member)),
+                Plain::Undefined
+                | Plain::Null
+                | Plain::Hole
+                | Plain::Bool(_)
+                | Plain::Number(_)
+                | Plain::String(_) => {}
+            }
+        }
+        if below.is_empty() {
+            return false;
+        }
+        level = below;
+    }
+    true
+}
+
+/// What a handler throws in the place of a value that cannot be sent.
+pub(super) fn too_deep(capability: &str) -> HostError {
+    HostError {
+        name: "TypeError".to_owned(),
+        message: format!("what `{capability}` answered is nested more than {DEEPEST} levels deep"),
+        code: Some("boundary".to_owned()),
+        details: None,
     }
 }
 
@@ -125,5 +161,29 @@ impl Capabilities {
 impl fmt::Debug for Capabilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.table.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_may_be_as_deep_as_the_protocol_allows_and_no_deeper() {
+        let nested = |levels: usize| (0..levels).fold(Plain::Null, |inner, _| Plain::Array(vec![inner]));
+        assert!(!is_too_deep(&nested(0)));
+        assert!(!is_too_deep(&nested(DEEPEST - 1)));
+        assert!(is_too_deep(&nested(DEEPEST + 1)));
+        assert!(is_too_deep(&nested(1_000_000)));
+        // The deepest value that is let through is one that the other end reads.
+        let deepest = (0..DEEPEST + 2).rfind(|levels| !is_too_deep(&nested(*levels))).expect("some are");
+        let mut text = Vec::new();
+        crate::protocol::value::write_value(&nested(deepest), &mut text);
+        let text = String::from_utf8(text).expect("text");
+        crate::protocol::value::parse_value(&text).expect("JSON").expect("within the limit");
+        let mut text = Vec::new();
+        crate::protocol::value::write_value(&nested(deepest + 1), &mut text);
+        let text = String::from_utf8(text).expect("text");
+        crate::protocol::value::parse_value(&text).expect("JSON").expect_err("past the limit");
     }
 }

@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
 use super::Host;
 use super::outcome::ScriptError;
 use super::pool::LendError;
@@ -44,7 +41,7 @@ impl Host {
             capabilities: record.capabilities.clone(),
             limits: Some(record.limits),
             snapshot_id: Some(id.as_str().into()),
-            snapshot_key_base64: Some(STANDARD.encode(self.key().as_bytes()).into()),
+            snapshot_key_base64: Some(self.key().base64().into()),
             snapshot_key_digest: Some(self.key().digest().into()),
             snapshot_token: Some(self.key().token(id.as_str()).into()),
         };

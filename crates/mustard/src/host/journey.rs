@@ -9,7 +9,7 @@ use outrigger_vm::boundary::Plain;
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinError, JoinSet};
 
-use super::capability::{Call, Capabilities, Reply};
+use super::capability::{Call, Capabilities, Reply, is_too_deep, too_deep};
 use super::journal::Journal;
 use super::key::HostKey;
 use super::outcome::{RunError, Statistics};
@@ -398,11 +398,14 @@ async fn make_call(
 ) -> Result<Reply, PutError> {
     // The semaphore is never closed; without a seat the call would only be early.
     let _seat = seats.acquire_owned().await.ok();
-    let id = call.id;
+    let (id, capability) = (call.id, call.capability.clone());
     if let Some(journal) = &journal {
         journal.begin(id).await?;
     }
-    let reply = capabilities.reply_to(call).await;
+    let reply = match capabilities.reply_to(call).await {
+        Reply::Value(value) if is_too_deep(&value) => Reply::Error(too_deep(&capability)),
+        reply => reply,
+    };
     let answer = match &reply {
         Reply::Value(value) => Answer::Value(value.clone()),
         Reply::Error(error) => Answer::Error(error.clone()),

@@ -2,14 +2,22 @@
 //! the sidecar that has to check a token, as the protocol wants it.
 
 use std::fmt;
+use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 /// A host's secret. Two hosts with the same key accept each other's snapshots; give the same one again to go on after a
 /// restart.
 #[derive(Clone)]
-pub struct HostKey([u8; HostKey::BYTES]);
+pub struct HostKey {
+    bytes: [u8; HostKey::BYTES],
+    /// What goes along with every resume, made once.
+    base64: Arc<str>,
+    digest: Arc<str>,
+}
 
 impl HostKey {
     /// How long a key is.
@@ -23,22 +31,28 @@ impl HostKey {
     pub fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; Self::BYTES];
         getrandom::fill(&mut bytes)?;
-        Ok(Self(bytes))
+        Ok(Self::from_bytes(bytes))
     }
 
     /// A key that was kept from an earlier life.
     pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
-        Self(bytes)
+        let (base64, digest) = (STANDARD.encode(bytes).into(), id_of(&bytes).into());
+        Self { bytes, base64, digest }
     }
 
     /// The key itself, to be kept where only this host can read it.
     pub fn as_bytes(&self) -> &[u8; Self::BYTES] {
-        &self.0
+        &self.bytes
+    }
+
+    /// `snapshot_key_base64` of the protocol.
+    pub(super) fn base64(&self) -> &str {
+        &self.base64
     }
 
     /// `snapshot_key_digest` of the protocol.
-    pub(super) fn digest(&self) -> String {
-        hex(&Sha256::digest(self.0))
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
     }
 
     /// `snapshot_token` of the protocol.
@@ -50,7 +64,7 @@ impl HostKey {
     pub(super) fn mac(&self, message: &[u8]) -> Hmac<Sha256> {
         // HMAC pads a short key with zeros to its block of 64 bytes; doing so here leaves nothing that could fail.
         let mut block = [0; 64];
-        block[..Self::BYTES].copy_from_slice(&self.0);
+        block[..Self::BYTES].copy_from_slice(&self.bytes);
         let mut mac = <Hmac<Sha256> as KeyInit>::new(&block.into());
         mac.update(message);
         mac

@@ -173,8 +173,11 @@ impl Host {
     /// When its host is alive, or there is nothing to recover.
     pub async fn recover(&self, store: Arc<dyn Store>, run: &RunId) -> Result<Run, ResumeError> {
         let journal = Journal::open(store, run.clone(), Interrupted::CallAgain).await?;
-        let latest = journal.latest().await?;
-        let record = latest.ok_or_else(|| ResumeError::NothingToRecover { run: run.clone() })?;
+        let Some(record) = journal.latest().await? else {
+            // Not even the lock that we just took stays.
+            journal.forget().await?;
+            return Err(ResumeError::NothingToRecover { run: run.clone() });
+        };
         self.check(&record)?;
         Ok(Run::of_record(self.clone(), record, Some(journal)))
     }

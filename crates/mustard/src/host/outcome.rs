@@ -114,6 +114,12 @@ pub enum RunError {
     /// What has to be stored before going on cannot be stored.
     #[error("the run cannot be written down: {0}")]
     Journal(#[from] PutError),
+    /// What was given to it cannot be sent.
+    #[error("{what} is nested more deeply than a value may be")]
+    TooDeep {
+        /// Which input or answer.
+        what: String,
+    },
     /// An answer was given to a call that does not wait.
     #[error("call {call} does not wait for an answer")]
     NoSuchCall {

@@ -7,7 +7,7 @@ use outrigger_vm::boundary::Plain;
 use tokio::sync::watch;
 
 use super::Host;
-use super::capability::{Capabilities, Reply};
+use super::capability::{Capabilities, Reply, is_too_deep};
 use super::journal::{Interrupted, Journal};
 use super::journey::{Arrival, Journey, Origin, Position, RunRules};
 use super::outcome::{Ending, Failed, Finished, Parked, RunError, Statistics};
@@ -208,6 +208,9 @@ impl Run {
     }
 
     async fn begin(self) -> Result<(Journey, BTreeMap<CallId, Answer>), RunError> {
+        if let Some(what) = self.what_is_too_deep() {
+            return Err(RunError::TooDeep { what });
+        }
         let Self { host, id, from, capabilities, revoked, rules, seed, now_ms, answers, .. } = self;
         let journal = match (self.journal, self.store) {
             (Some(journal), _) => Some(journal),
@@ -237,6 +240,18 @@ impl Run {
         let (pool, key) = (host.pool().clone(), host.key().clone());
         let origin = Origin { pool, key, run: id, capabilities, frame, rules, journal, position, step };
         Ok((Journey::new(origin), answers))
+    }
+}
+
+impl Run {
+    fn what_is_too_deep(&self) -> Option<String> {
+        let given = self.answers.iter().find_map(|(call, reply)| match reply {
+            Reply::Value(value) if is_too_deep(value) => Some(format!("the answer to call {call}")),
+            Reply::Value(_) | Reply::Error(_) | Reply::Park => None,
+        });
+        let From::Script { inputs, .. } = &self.from else { return given };
+        let input = inputs.iter().find(|(_, value)| is_too_deep(value));
+        given.or_else(|| input.map(|(name, _)| format!("the input `{name}`")))
     }
 }
 

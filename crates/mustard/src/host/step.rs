@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use outrigger_vm::boundary::Plain;
 
 use super::conversation::{Answered, ExchangeError};
@@ -137,9 +135,9 @@ pub(super) async fn resume(
 }
 
 /// By what right, and with which bytes, a child may use a snapshot: the policy goes along, in full or by its id.
-fn claim<'a>(snapshot: &'a Snapshot, frame: &Frame, key: &HostKey, way: Way) -> (Claim<'a>, &'a [u8]) {
+fn claim<'a>(snapshot: &'a Snapshot, frame: &Frame, key: &'a HostKey, way: Way) -> (Claim<'a>, &'a [u8]) {
     let id = snapshot.id.hex();
-    let (base64, digest, token) = (STANDARD.encode(key.as_bytes()), key.digest(), key.token(id.as_str()));
+    let (base64, digest, token) = (key.base64(), key.digest(), key.token(id.as_str()));
     let snapshot_id = || Some(id.as_str().to_owned().into());
     match way {
         Way::Cached(policy) => {

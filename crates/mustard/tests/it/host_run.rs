@@ -362,6 +362,46 @@ async fn a_run_parks_when_only_somebody_else_can_help_and_goes_on_once_on_anothe
 }
 
 #[tokio::test]
+async fn of_two_hosts_exactly_one_continues_a_parked_run() {
+    let at = TempDir::new().expect("a directory");
+    let fake = Fake::good(Dialect::Extended);
+    let hosts = [host(&fake), host(&fake)];
+    let script = hosts[0].compile("seq 1", TopLevelReturn::Refused).await.expect("it compiles");
+    for _ in 0..20 {
+        let run = hosts[0].run(&script).capabilities(Capabilities::none().park("tick")).rules(rules());
+        let Ok(Ending::Parked(parked)) = run.store(store(&at)).go().await else { panic!("it parks") };
+        let ticket = parked.ticket.expect("a store");
+        // Each with a store of its own on the same directory, as two processes have.
+        let (one, other) =
+            tokio::join!(hosts[0].resume(store(&at), &ticket), hosts[1].resume(store(&at), &ticket));
+        let mut winners = 0;
+        for resumed in [one, other] {
+            match resumed {
+                Ok(_) => winners += 1,
+                Err(ResumeError::Held(_) | ResumeError::Unfinished { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert_eq!(winners, 1);
+    }
+}
+
+#[tokio::test]
+async fn what_is_too_deep_is_refused_or_thrown_and_never_sent() {
+    let fake = Fake::good(Dialect::Extended);
+    let host = host(&fake);
+    let deep = || (0..100_000).fold(Plain::Null, |inner, _| Plain::Array(vec![inner]));
+    let script = host.compile("seq 1", TopLevelReturn::Refused).await.expect("it compiles");
+    let failed = host.run(&script).input("x", deep()).rules(rules()).go().await.expect_err("too deep");
+    assert_eq!(failed.to_string(), "the input `x` is nested more deeply than a value may be");
+    let table = Capabilities::none().on("tick", move |_| async move { deep() });
+    let failed = host.run(&script).capabilities(table).rules(rules()).go().await.expect_err("too deep");
+    let expected = "Runtime: TypeError: what `tick` answered is nested more than 128 levels deep";
+    assert_eq!(failed.to_string(), expected);
+    assert_eq!(fake.children(), 1);
+}
+
+#[tokio::test]
 async fn calls_that_can_be_answered_are_before_a_run_parks() {
     let at = TempDir::new().expect("a directory");
     let fake = Fake::good(Dialect::Extended);
@@ -461,6 +501,8 @@ async fn a_run_whose_host_died_goes_on_from_its_last_snapshot() {
         assert_eq!(ticks.counts(), once(5), "1 and 2 were not made again");
         let gone = second.recover(Arc::clone(&store), &id).await.expect_err("it is done");
         assert!(matches!(gone, ResumeError::NothingToRecover { .. }), "{gone}");
+        let left = std::fs::read_dir(at.path().join("store/runs")).expect("readable").count();
+        assert_eq!(left, 0, "asking leaves nothing behind");
     }
 }
 
