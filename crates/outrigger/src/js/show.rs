@@ -209,6 +209,7 @@ fn failure(failed: &Failed, origin: &Origin, format: Format) -> u8 {
         why @ RunError::Deadline { .. } => other("deadline", &why.to_string(), LIMIT, format),
         why @ RunError::NoSuchCall { .. } => other("no_such_call", &why.to_string(), OWN_FAILURE, format),
         why @ RunError::TooLarge { .. } => other("too_large", &why.to_string(), OWN_FAILURE, format),
+        why @ RunError::TooDeep { .. } => other("too_deep", &why.to_string(), OWN_FAILURE, format),
         why @ RunError::Journal(_) => other("store", &why.to_string(), OWN_FAILURE, format),
         why @ (RunError::KeepsDying { .. } | RunError::NoChild(_)) => {
             other("sidecar", &why.to_string(), OWN_FAILURE, format)
