@@ -15,7 +15,7 @@ use outrigger_mustard::host::{
 use outrigger_supervise::driver::{Settings, Supervisor};
 use outrigger_supervise::launch::Launcher;
 
-use crate::process::{PATIENCE, Tag};
+use crate::process::{PATIENCE, Tag, wait_until};
 
 const OUTRIGGER: &str = env!("CARGO_BIN_EXE_outrigger");
 
@@ -232,10 +232,64 @@ async fn a_child_that_died_while_it_waited_is_not_given_to_anybody() {
     host.pool().shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_run_takes_the_child_that_computes_with_it() {
+    let host = host(ours());
+    let script = compile(&host, "add(1, 2); while (true) {}").await;
+    let child = host.pool().pids()[0];
+    let run = host.run(&script).capabilities(add()).rules(RunRules { limits: endless(), ..rules() });
+    let canceller = run.canceller();
+    let run = tokio::spawn(run.go());
+    tokio::task::spawn_blocking(move || wait_until(PATIENCE, || has_computed(child)))
+        .await
+        .expect("no panic")
+        .expect("it computes");
+    canceller.cancel();
+    let failed = run.await.expect("no panic").expect_err("it was cancelled");
+    assert!(matches!(failed.why, RunError::Cancelled), "{failed}");
+    let gone = tokio::task::spawn_blocking(move || wait_until(PATIENCE, || !is_sidecar(child)));
+    gone.await.expect("no panic").expect("the child that computed is gone");
+    let script = compile(&host, "add(20, 22)").await;
+    let done = finish(host.run(&script).capabilities(add()).rules(rules())).await;
+    assert_eq!(done.value, Plain::Number(42.0));
+    host.pool().shutdown().await;
+}
+
+/// Whether a process has used more processor time than a start and a compile take.
+fn has_computed(pid: u32) -> bool {
+    const TICKS: u64 = 20;
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = text.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    after_name
+        .split(' ')
+        .nth(11)
+        .and_then(|ticks| ticks.parse::<u64>().ok())
+        .is_some_and(|ticks| ticks > TICKS)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_child_that_holds_too_much_memory_is_replaced() {
+    let rules_of = |rss_bytes| PoolRules { rss_bytes: Some(rss_bytes), ..PoolRules::single() };
+    for (rss_bytes, children) in [(1, 3), (1 << 30, 1)] {
+        let pool = Pool::new(ours(), Terms { within: PATIENCE, ..Terms::usual() }, rules_of(rss_bytes));
+        let host = Host::new(pool, HostKey::from_bytes([9; 32])).expect("randomness");
+        let script = compile(&host, "1").await;
+        finish(host.run(&script).rules(rules())).await;
+        finish(host.run(&script).rules(rules())).await;
+        assert_eq!(host.pool().status().started, children);
+        host.pool().shutdown().await;
+    }
+}
+
+/// Whether this process is a sidecar.
+fn is_sidecar(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline"))
+        .is_ok_and(|line| line.split(|byte| *byte == 0).any(|word| word == b"mustard"))
+}
+
 /// `kill -9`, of a process that is a sidecar and nothing else.
 fn kill(pid: u32) {
-    let is_ours = std::fs::read(format!("/proc/{pid}/cmdline"))
-        .is_ok_and(|line| line.split(|byte| *byte == 0).any(|word| word == b"mustard"));
+    let is_ours = is_sidecar(pid);
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     if let (true, Some(pid)) = (is_ours, pid) {
         // It may have ended in this very moment, which is just as well.
