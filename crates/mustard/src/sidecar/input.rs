@@ -187,7 +187,10 @@ mod tests {
         [&lengths[0][..], &lengths[1], header, blob].concat()
     }
 
-    fn frames(bytes: &[u8], limit: u64) -> (Vec<(String, Vec<u8>)>, Result<(), String>) {
+    /// Headers and blobs, and how the stream ended.
+    type Frames = (Vec<(String, Vec<u8>)>, Result<(), String>);
+
+    fn frames(bytes: &[u8], limit: u64) -> Frames {
         let read = |mut input: Input<&mut dyn Read>| {
             let mut all = Vec::new();
             loop {

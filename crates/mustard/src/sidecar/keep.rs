@@ -140,7 +140,7 @@ impl Keep {
         while self.machines.len() > self.budgets.machines || self.machine_bytes > self.budgets.machine_bytes {
             let Some((oldest, heap)) = self.machines.pop_front() else { break };
             self.machine_bytes -= heap;
-            if let Some(kept) = self.snapshots.get(&oldest) {
+            if let Some(kept) = self.snapshots.peek(&oldest) {
                 kept.machine = None;
             }
         }

@@ -38,6 +38,11 @@ impl<K: Hash + Eq + Copy, V> Lru<K, V> {
         Some(&mut entry.value)
     }
 
+    /// The value, as if nobody had looked.
+    pub(super) fn peek(&mut self, key: &K) -> Option<&mut V> {
+        self.entries.get_mut(key).map(|entry| &mut entry.value)
+    }
+
     /// Keeps a value, if it fits at all, and drops others for it.
     pub(super) fn put(&mut self, key: K, value: V, cost: usize) {
         self.take(&key);

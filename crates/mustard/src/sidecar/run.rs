@@ -114,9 +114,9 @@ impl<W: World> Session<W> {
             }
             (None, Some(kept)) if blob.is_empty() => {
                 let bytes = Rc::clone(&kept.bytes);
-                Box::new(Vm::restore(&bytes, limits).map_err(refused)?)
+                Box::new(Vm::restore_knowing(&bytes, limits, &mut self.known).map_err(refused)?)
             }
-            (None, _) => Box::new(Vm::restore(blob, limits).map_err(refused)?),
+            (None, _) => Box::new(Vm::restore_knowing(blob, limits, &mut self.known).map_err(refused)?),
         };
         if !trusted {
             let held = vm.capabilities();

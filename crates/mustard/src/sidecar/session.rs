@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use outrigger_vm::code::Program;
 use outrigger_vm::exec::TopLevelReturn;
+use outrigger_vm::snapshot::KnownPrograms;
 
 use super::claim::unknown;
 use super::keep::{Budgets, Compiled, Keep};
@@ -16,6 +17,9 @@ use crate::protocol::feature::{Feature, Features, MAX_REQUEST, MAX_REQUEST_CEILI
 use crate::protocol::ids::{Digest, ProgramId};
 use crate::protocol::request::{Compile, Hello, Method, Request, RequestError, Start};
 use crate::protocol::response::{Code, Greeting, Profile, Reply, Response, SidecarLimits};
+
+/// Bytes of programs that need not be read again out of every snapshot that they are in: some thirty small ones.
+const KNOWN: usize = 16 << 20;
 
 /// What the process around a session is, for `hello`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +35,8 @@ pub(super) struct Session<W> {
     pub(super) world: W,
     pub(super) features: Features,
     pub(super) kept: Keep,
+    /// Programs out of snapshots that came as bytes.
+    pub(super) known: KnownPrograms,
     max_request: u64,
     surroundings: Surroundings,
 }
@@ -54,6 +60,7 @@ impl<W: World> Session<W> {
             world,
             features: Features::NONE,
             kept: Keep::new(budgets),
+            known: KnownPrograms::within(KNOWN),
             max_request: MAX_REQUEST,
             surroundings,
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use super::message::Order;
 use super::{landlock, rlimits, seccomp};
@@ -74,6 +75,9 @@ pub(crate) fn confine_self() -> OwnBox {
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     // Lowering one's own limit cannot fail.
     let _ = setrlimit(Resource::Core, none);
+    // What root may do beyond files and sockets goes as well; who has nothing loses nothing.
+    let none = CapabilitySet::empty();
+    let _ = set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none });
     let landlock = landlock::take_everything();
     OwnBox { no_new_privs, landlock, seccomp: seccomp::leave_computing() }
 }
