@@ -111,6 +111,16 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// What was not read yet.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// What may still be spent.
+    pub(super) fn budget(&self) -> usize {
+        self.budget
+    }
+
     pub(crate) fn byte(&mut self) -> Read<u8> {
         let (&first, rest) = self.rest.split_first().ok_or(Flaw::Invalid("it ends too early"))?;
         self.rest = rest;

@@ -4,6 +4,7 @@
 
 use super::SnapshotError;
 use super::bytes::{Flaw, Read, Reader, Writer, require};
+use super::known::KnownPrograms;
 use super::program;
 use crate::code::Base;
 use crate::exec::state::{Arguments, HostCall, Job, Limit, Limits, ReactionKind, Site, State};
@@ -118,8 +119,14 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
 }
 
 /// Reads a machine.
-pub(super) fn read(image: &Image, payload: &[u8], limits: Limits, pace: Pace) -> Result<Vm, SnapshotError> {
-    let (vm, used) = read_machine(image, payload, limits, pace).map_err(|flaw| match flaw {
+pub(super) fn read(
+    image: &Image,
+    payload: &[u8],
+    limits: Limits,
+    pace: Pace,
+    programs: &mut KnownPrograms,
+) -> Result<Vm, SnapshotError> {
+    let (vm, used) = read_machine(image, payload, limits, pace, programs).map_err(|flaw| match flaw {
         Flaw::Invalid(what) => SnapshotError::Invalid(what),
         Flaw::TooLarge => SnapshotError::HeapLimit,
     })?;
@@ -127,16 +134,22 @@ pub(super) fn read(image: &Image, payload: &[u8], limits: Limits, pace: Pace) ->
     Ok(vm)
 }
 
-fn read_machine(image: &Image, payload: &[u8], limits: Limits, pace: Pace) -> Read<(Vm, u64)> {
+fn read_machine(
+    image: &Image,
+    payload: &[u8],
+    limits: Limits,
+    pace: Pace,
+    programs: &mut KnownPrograms,
+) -> Read<(Vm, u64)> {
     // Programs and queues are paid for out of the same purse as the heap, but are not the guest's to pay.
     let budget = limits.heap.bytes.saturating_add(payload.len().saturating_mul(64)).saturating_add(1 << 24);
     let r = &mut Reader::new(payload, budget);
     let base = &image.state.heap.spans();
     let mut code = (*image.state.code).clone();
     for _ in 0..r.count(0)? {
-        let program = program::read(r)?;
+        let program = programs.read(r)?;
         require(program.base == code.base(), "a program does not follow the one before it")?;
-        code.add(Arc::new(program));
+        code.add(program);
     }
     let heap = Heap::load(&image.state.heap, r, limits.heap, pace)?;
     let mut vm = image.with_heap(heap, limits);

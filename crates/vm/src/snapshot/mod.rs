@@ -38,12 +38,14 @@
 
 pub(crate) mod bytes;
 mod container;
+mod known;
 mod machine;
 mod program;
 mod verify;
 
 pub use container::{EnvelopeError, FORMAT};
 pub(crate) use container::{Kind, open_any, seal};
+pub use known::KnownPrograms;
 pub(crate) use program::{read_function, write_function};
 
 use crate::code::{LAYOUT, Program};
@@ -133,7 +135,17 @@ impl Vm {
     /// The same with a say in how eagerly garbage is collected.
     pub fn restore_with_pace(bytes: &[u8], limits: Limits, pace: Pace) -> Result<Vm, SnapshotError> {
         let payload = container::open(Kind::Snapshot, fingerprint()?, bytes)?;
-        machine::read(image()?, payload, limits, pace)
+        machine::read(image()?, payload, limits, pace, &mut KnownPrograms::within(0))
+    }
+
+    /// As [`Vm::restore`], for whoever restores often: a program that is known is not read again, and one that is not will be.
+    pub fn restore_knowing(
+        bytes: &[u8],
+        limits: Limits,
+        programs: &mut KnownPrograms,
+    ) -> Result<Vm, SnapshotError> {
+        let payload = container::open(Kind::Snapshot, fingerprint()?, bytes)?;
+        machine::read(image()?, payload, limits, Pace::Adaptive, programs)
     }
 }
 
