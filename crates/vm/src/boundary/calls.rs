@@ -3,7 +3,7 @@
 use super::export::BoundaryError;
 use super::plain::Plain;
 use super::purse::Purse;
-use crate::exec::state::{Arguments, Exit, Job, ReactionKind};
+use crate::exec::state::{Arguments, Exit, Job, ReactionKind, State};
 use crate::exec::{HostCall, Resolution, Settled, Vm};
 use crate::value::Value;
 use std::sync::Arc;
@@ -37,10 +37,7 @@ impl Vm {
                 st.pending = None;
                 first
             }
-            _ => {
-                let place = st.waiting.iter().position(|call| call.id == id);
-                place.and_then(|n| st.waiting.remove(n)).ok_or(UnknownCall(id))?
-            }
+            _ => st.place_of(id).and_then(|n| st.waiting.remove(n)).ok_or(UnknownCall(id))?,
         };
         let Some(promise) = call.promise else { return Ok(()) };
         match answer {
@@ -60,7 +57,9 @@ impl Vm {
     /// The arguments of an outstanding call. They cost the run nothing: with [`Vm::convert_arguments`] they were paid for
     /// when the call was made.
     pub fn arguments(&self, id: u64) -> Result<Vec<Plain>, ArgumentsError> {
-        let call = self.outstanding().find(|call| call.id == id).ok_or(UnknownCall(id))?;
+        let first = self.outstanding().next().filter(|call| call.id == id);
+        let queued = || self.state.place_of(id).and_then(|n| self.state.waiting.get(n));
+        let call = first.or_else(queued).ok_or(UnknownCall(id))?;
         let mut purse = Purse::paid(&self.state);
         let read = call.args.iter().map(|&v| self.state.read_plain(v, &mut purse));
         Ok(read.collect::<Result<_, _>>()?)
@@ -72,7 +71,7 @@ impl Vm {
         self.state.arguments = Arguments::Plain;
     }
 
-    /// Gives a synchronous call its answer. Answers whether the run waits for one still.
+    /// Gives a call that blocks the script its answer, if there is one.
     pub(crate) fn deliver_answer(&mut self) -> Result<(), Exit> {
         let Some(answer) = self.state.answered.take() else { return Ok(()) };
         self.state.pending = None;
@@ -91,6 +90,13 @@ impl Vm {
                 self.state.unwind(&mut self.regs, &code, thrown)
             }
         }
+    }
+}
+
+impl State {
+    /// Where a call is in the queue, which is in the order of their numbers.
+    fn place_of(&self, id: u64) -> Option<usize> {
+        self.waiting.binary_search_by_key(&id, |call| call.id).ok()
     }
 }
 

@@ -359,7 +359,8 @@ impl Vm {
         let code = Arc::clone(&self.state.code);
         loop {
             if self.state.frames.is_empty() {
-                if slices == Slices::Many && self.state.fuel == 0 && !self.state.jobs.is_empty() {
+                let spent = self.state.fuel == 0 && self.state.reserve > 0;
+                if slices == Slices::Many && spent && !self.state.jobs.is_empty() {
                     return Step::Paused;
                 }
                 match self.next_job() {

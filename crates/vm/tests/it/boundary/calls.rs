@@ -325,6 +325,63 @@ fn slices_and_answers_work_together() {
     assert!(pauses > 20, "{pauses}");
 }
 
+/// How a run goes on between two looks at it.
+#[derive(Clone, Copy, Debug)]
+enum Manner {
+    AtOnce,
+    InSlices,
+    Moving,
+}
+
+/// A run with everything that crosses, to its end; and what it cost.
+fn whole_run(instructions: u64, manner: Manner) -> (String, u64) {
+    let source = "const o = { list: [1, 'two', { three: 3 }] }; const a = ask(o); const go = async n => (await tell(n, o, a)).v;
+        Promise.all([go(1), go(2)]).then(v => ({ v, a }))";
+    let limits = Limits { instructions, ..LIMITS };
+    let mut vm = machine(limits, source);
+    let reply = Plain::Object(vec![("v".into(), Plain::Array(vec![text(&"x".repeat(600)), Plain::Hole]))]);
+    let mut pauses = 0;
+    let step = loop {
+        let step = match manner {
+            Manner::InSlices => vm.run_for(7),
+            Manner::AtOnce | Manner::Moving => vm.run(),
+        };
+        match step {
+            Step::Paused => {
+                pauses += 1;
+                assert!(pauses < 10_000, "a run without anything left to spend goes on and on");
+            }
+            Step::Suspended(_) => {
+                let last = *ids(&vm).last().expect("it waits");
+                match vm.import(&reply) {
+                    Ok(value) => vm.answer(last, Ok(value)).expect("it is outstanding"),
+                    Err(_) => break vm.run(),
+                }
+                if let Manner::Moving = manner {
+                    let bytes = vm.snapshot().expect("the engine works");
+                    vm = Vm::restore(&bytes, limits).expect("it fits");
+                }
+            }
+            step => break step,
+        }
+    };
+    (outcome(&mut vm, step), vm.instructions_used())
+}
+
+#[test]
+fn every_budget_is_enough_or_ends_in_a_clean_limit_however_the_run_goes() {
+    let (end, cost) = whole_run(1_000_000, Manner::AtOnce);
+    assert!(end.starts_with("{v: [[\"xxx"), "{end}");
+    for budget in 1..cost + 2 {
+        let plain = whole_run(budget, Manner::AtOnce);
+        assert_eq!(whole_run(budget, Manner::InSlices), plain, "{budget} of {cost}");
+        assert_eq!(whole_run(budget, Manner::Moving), plain, "{budget} of {cost}");
+        let said = plain.0.trim_start_matches("limit: ").trim_start_matches("cannot cross: ");
+        assert_eq!(said == end, budget >= cost, "{budget} of {cost}: {said}");
+        assert!(budget >= cost || said == "instruction budget exhausted", "{budget} of {cost}: {said}");
+    }
+}
+
 #[test]
 fn the_clock_can_be_set_between_steps() {
     let mut vm = machine(LIMITS, "const a = Date.now(); ask(); [a, Date.now()]");
