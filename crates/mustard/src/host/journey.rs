@@ -191,6 +191,11 @@ impl Journey {
         }
     }
 
+    /// Cancels the handlers that are at work, as far as they let themselves be cancelled.
+    pub(super) fn stop_calling(&mut self) {
+        self.work.tasks.abort_all();
+    }
+
     /// The run is over, and so is its journal.
     pub(super) async fn conclude(&mut self) -> Result<(), RunError> {
         match &self.journal {
@@ -208,6 +213,12 @@ impl Journey {
         }
         let mut answers = given;
         if let Some(journal) = &self.journal {
+            // A run that comes from somewhere else has nothing here yet, and an answer without a snapshot is no use.
+            if journal.latest().await?.is_none()
+                && let Some(record) = self.record()
+            {
+                journal.checkpoint(record).await?;
+            }
             let mut noted = journal.answers().await?;
             noted.retain(|call, _| waits(call));
             self.statistics.remembered += noted.len() as u64;

@@ -11,9 +11,9 @@
 //! * [`Sidecar`] is one child and its conversation. [`Source`] says where children come from: this very program, any program
 //!   that speaks version 2, or a test.
 //! * [`Pool`] keeps some of them warm, replaces the worn ones, and never has more than it may.
-//! * [`Run`] is a run and its rules. With a [`Store`](store::Store) it is written down as it goes: a host that is killed is followed by
+//! * [`Run`] is a run and its rules. With a [`Store`] it is written down as it goes: a host that is killed is followed by
 //!   another that goes on, and an answer that was written down is not asked for again. When nothing is left but calls that
-//!   somebody else must answer, the run is parked: a [`Ticket`](store::Ticket) that is good once, on any host with the same key.
+//!   somebody else must answer, the run is parked: a [`Ticket`] that is good once, on any host with the same key.
 //!
 //! Every resume carries the policy (capabilities, limits) and a token under the host's key: a sidecar never decides what a
 //! snapshot may do.

@@ -200,6 +200,7 @@ impl Run {
                 Ok(Ending::Parked(Box::new(Parked { record: *record, ticket, statistics })))
             }
             Err(RunError::Cancelled) => {
+                journey.stop_calling();
                 let why = journey.conclude().await.err().unwrap_or(RunError::Cancelled);
                 Err(failed(why, statistics))
             }

@@ -226,6 +226,36 @@ fn a_run_is_held_by_one_at_a_time() {
 }
 
 #[test]
+fn what_a_crash_left_of_a_run_without_a_snapshot_is_swept_and_nothing_else_is() {
+    for kind in BOTH {
+        let at = TempDir::new().expect("a directory");
+        let store = open(kind, at.path());
+        let (crashed, held, kept) = (record(1).run, record(1).run, record(1));
+        drop(store.hold(&crashed).expect("free"));
+        let _lease = store.hold(&held).expect("free");
+        drop(store.hold(&kept.run).expect("free"));
+        store.checkpoint(&kept).expect("room");
+        let room = at.path().join(if kind == Kind::Directory { "store/runs" } else { "store.db-leases" });
+        let runs = || {
+            let names = std::fs::read_dir(&room).expect("readable").flatten();
+            names.map(|entry| entry.file_name().into_string().expect("text")).collect::<Vec<_>>()
+        };
+        open(kind, at.path());
+        assert_eq!(runs().len(), 3, "they may have begun this very moment");
+        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(4000);
+        for name in runs() {
+            let entry = std::fs::File::open(room.join(name)).expect("it opens");
+            entry.set_modified(long_ago).expect("it is ours");
+        }
+        open(kind, at.path());
+        let mut expected = [held.to_string(), kept.run.to_string()];
+        let mut left = runs();
+        (left.sort(), expected.sort());
+        assert_eq!(left, expected, "{kind:?}");
+    }
+}
+
+#[test]
 fn the_journal_keeps_the_last_snapshot_and_the_first_answers_of_the_calls_that_wait() {
     for kind in BOTH {
         let at = TempDir::new().expect("a directory");

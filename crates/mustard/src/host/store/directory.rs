@@ -25,10 +25,11 @@ use super::{
 };
 use crate::host::key::HostKey;
 
-/// What is still being written is younger than this; older files in `tmp` are what a crash left.
+/// What is still being written is younger than this; what is older was left by a crash.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// A store that is a directory. Any number of processes may use it at once.
+/// A store that is a directory. Any number of processes may use it at once; those that put something at the very same moment
+/// may each take the last free place.
 #[derive(Debug)]
 pub struct Directory {
     root: PathBuf,
@@ -51,13 +52,22 @@ impl Directory {
         Ok(store)
     }
 
-    /// Removes what crashes left half-written.
+    /// Removes what crashes left: files that are half-written, and runs that never came to their first snapshot.
     fn sweep(&self) -> Result<(), StoreError> {
         for path in entries(&self.root.join("tmp"))? {
-            let changed = std::fs::metadata(&path).and_then(|metadata| metadata.modified());
-            let age = changed.ok().and_then(|changed| SystemTime::now().duration_since(changed).ok());
-            if age.is_some_and(|age| age > ABANDONED) {
+            if is_abandoned(&path) {
                 remove_file(&path)?;
+            }
+        }
+        for path in entries(&self.root.join("runs"))? {
+            let run = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
+            if let Some(run) = run
+                && is_abandoned(&path)
+                && !path.join("checkpoint").exists()
+                // One that is held is somebody's, however old it is.
+                && let Ok(_lease) = self.hold(&run)
+            {
+                self.forget(&run)?;
             }
         }
         Ok(())
@@ -376,6 +386,13 @@ fn ticket_of(path: &Path) -> Option<(Ticket, Usage)> {
     }
 }
 
+/// Whether nobody has touched it for so long that its owner must be dead.
+pub(super) fn is_abandoned(path: &Path) -> bool {
+    let changed = std::fs::metadata(path).and_then(|metadata| metadata.modified());
+    let age = changed.ok().and_then(|changed| SystemTime::now().duration_since(changed).ok());
+    age.is_some_and(|age| age > ABANDONED)
+}
+
 fn make_directory(path: &Path) -> Result<(), StoreError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|source| StoreError::Io { what: "make the directory", path: path.to_owned(), source })
@@ -397,7 +414,7 @@ fn remove_file(path: &Path) -> Result<(), StoreError> {
 }
 
 /// The files of a directory; none, if it is gone.
-fn entries(directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(super) fn entries(directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let listed = gone_is_none(std::fs::read_dir(directory)).and_then(|listing| {
         listing.into_iter().flatten().map(|entry| entry.map(|entry| entry.path())).collect()
     });

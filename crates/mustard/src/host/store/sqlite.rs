@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::directory::{answer_name, open_answer};
+use super::directory::{answer_name, entries, is_abandoned, open_answer};
 use super::seal::{Kind, seal};
 use super::{
     CallId, Capacity, Entry, HoldError, Lease, Listed, PeekError, PutError, Record, RunId, Store, StoreError,
@@ -84,7 +84,30 @@ impl Sqlite {
             found => return Err(StoreError::DatabaseVersion { found, known: VERSION }),
         }
         transaction.commit()?;
-        Ok(Self { connection: Mutex::new(connection), leases, key, capacity })
+        let store = Self { connection: Mutex::new(connection), leases, key, capacity };
+        store.sweep()?;
+        Ok(store)
+    }
+
+    /// Removes the locks of runs that never came to their first snapshot.
+    fn sweep(&self) -> Result<(), StoreError> {
+        for path in entries(&self.leases)? {
+            let run = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
+            if let Some(run) = run
+                && is_abandoned(&path)
+                && self.latest_sealed(&run)?.is_none()
+                // One that is held is somebody's, however old it is.
+                && let Ok(_lease) = self.hold(&run)
+            {
+                self.forget(&run)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn latest_sealed(&self, run: &RunId) -> Result<Option<Vec<u8>>, StoreError> {
+        let select = "SELECT sealed FROM checkpoints WHERE run = ?1";
+        Ok(self.connection().query_row(select, [run.as_str()], |row| row.get(0)).optional()?)
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
@@ -232,9 +255,7 @@ impl Store for Sqlite {
     }
 
     fn latest(&self, run: &RunId) -> Result<Option<Record>, StoreError> {
-        let select = "SELECT sealed FROM checkpoints WHERE run = ?1";
-        let sealed: Option<Vec<u8>> =
-            self.connection().query_row(select, [run.as_str()], |row| row.get(0)).optional()?;
+        let sealed = self.latest_sealed(run)?;
         sealed.map(|sealed| Record::open(&self.key, Kind::Checkpoint, run.as_str(), &sealed)).transpose()
     }
 
