@@ -1,15 +1,13 @@
 //! A run on its way: step, calls, answers, step. Children come and go; what was answered is never asked again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_vm::boundary::Plain;
-use tokio::sync::Semaphore;
-use tokio::task::{Id, JoinError, JoinSet};
 
-use super::capability::{Call, Capabilities, Reply, is_too_deep, too_deep};
+use super::calling::{Patience, Work};
+use super::capability::Capabilities;
 use super::journal::Journal;
 use super::key::HostKey;
 use super::outcome::{RunError, Statistics};
@@ -17,9 +15,9 @@ use super::pool::{LendError, Lent, Pool};
 use super::script::Script;
 use super::sidecar::{Lost, SidecarError};
 use super::step::{self, Frame, Snapshot, Step, Way};
-use super::store::{CallId, PutError, Record, RunId, Ticket, UnixMillis};
+use super::store::{CallId, Record, RunId, Ticket, UnixMillis};
 use crate::protocol::limits::Limits;
-use crate::protocol::request::{Answer, HostError};
+use crate::protocol::request::Answer;
 
 /// How a run is conducted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,18 +100,6 @@ pub(super) struct Journey {
     way: Way,
 }
 
-/// Handlers at work.
-#[derive(Debug)]
-struct Work {
-    tasks: JoinSet<Result<Reply, PutError>>,
-    calls: HashMap<Id, CallId>,
-    /// Calls that have a handler, or had one.
-    begun: BTreeSet<CallId>,
-    /// Calls whose handler said that somebody else will answer.
-    parked: BTreeSet<CallId>,
-    seats: Arc<Semaphore>,
-}
-
 /// Where a run comes from.
 #[derive(Debug)]
 pub(super) struct Origin {
@@ -131,13 +117,7 @@ pub(super) struct Origin {
 impl Journey {
     pub(super) fn new(origin: Origin) -> Self {
         let Origin { pool, key, run, capabilities, frame, rules, journal, position, step } = origin;
-        let work = Work {
-            tasks: JoinSet::new(),
-            calls: HashMap::new(),
-            begun: BTreeSet::new(),
-            parked: BTreeSet::new(),
-            seats: Arc::new(Semaphore::new(rules.parallel_calls.get().min(Semaphore::MAX_PERMITS))),
-        };
+        let work = Work::new(rules.parallel_calls);
         Self {
             pool,
             key,
@@ -193,7 +173,7 @@ impl Journey {
 
     /// Cancels the handlers that are at work, as far as they let themselves be cancelled.
     pub(super) fn stop_calling(&mut self) {
-        self.work.tasks.abort_all();
+        self.work.stop();
     }
 
     /// The run is over, and so is its journal.
@@ -237,18 +217,14 @@ impl Journey {
         loop {
             let answered =
                 snapshot.calls.iter().filter(|waiting| self.answers.contains_key(&waiting.call)).count();
-            let parked =
-                snapshot.calls.iter().filter(|waiting| self.work.parked.contains(&waiting.call)).count();
+            let parked = snapshot.calls.iter().filter(|waiting| self.work.is_parked(waiting.call)).count();
             let enough = match self.rules.fanout {
                 Fanout::Together => answered + parked >= snapshot.calls.len(),
                 Fanout::AsTheyCome => answered > 0 || parked >= snapshot.calls.len(),
             };
             // What is already there goes along, whoever waited for it.
-            let next = match enough {
-                true => self.work.tasks.try_join_next_with_id(),
-                false => self.work.tasks.join_next_with_id().await,
-            };
-            match next {
+            let patience = if enough { Patience::Now } else { Patience::Wait };
+            match self.work.next(patience).await {
                 Some(joined) => self.work.note(joined, &mut self.answers)?,
                 None => break,
             }
@@ -311,8 +287,7 @@ impl Journey {
         self.step += 1;
         let waits = |call: &CallId| snapshot.calls.iter().any(|waiting| waiting.call == *call);
         self.answers.retain(|call, _| waits(call));
-        self.work.begun.retain(waits);
-        self.work.parked.retain(waits);
+        self.work.retain(waits);
         self.position = Position::At(snapshot);
         if let (Some(journal), Some(record)) = (&self.journal, self.record()) {
             journal.checkpoint(record).await?;
@@ -342,98 +317,6 @@ impl Journey {
             stored_at: UnixMillis::now(),
             snapshot: snapshot.bytes.clone(),
         })
-    }
-}
-
-impl Work {
-    /// Makes every call that was not made yet.
-    fn call_out(
-        &mut self,
-        snapshot: &Snapshot,
-        run: &RunId,
-        capabilities: &Capabilities,
-        journal: Option<&Journal>,
-        statistics: &mut Statistics,
-        answers: &BTreeMap<CallId, Answer>,
-    ) {
-        for waiting in &snapshot.calls {
-            if answers.contains_key(&waiting.call) || !self.begun.insert(waiting.call) {
-                continue;
-            }
-            statistics.calls += 1;
-            let call = Call {
-                run: run.clone(),
-                id: waiting.call,
-                capability: waiting.capability.clone(),
-                args: waiting.args.clone(),
-            };
-            let task = make_call(call, capabilities.clone(), journal.cloned(), Arc::clone(&self.seats));
-            let id = self.tasks.spawn(task).id();
-            self.calls.insert(id, waiting.call);
-        }
-    }
-
-    /// Keeps what a handler said.
-    fn note(
-        &mut self,
-        joined: Result<(Id, Result<Reply, PutError>), JoinError>,
-        answers: &mut BTreeMap<CallId, Answer>,
-    ) -> Result<(), RunError> {
-        let (id, reply) = match joined {
-            Ok((id, reply)) => (id, reply?),
-            Err(error) => (error.id(), Reply::Error(panicked())),
-        };
-        // Every task was put into the map when it was spawned.
-        let Some(call) = self.calls.remove(&id) else { return Ok(()) };
-        match reply {
-            Reply::Value(value) => {
-                answers.insert(call, Answer::Value(value));
-            }
-            Reply::Error(error) => {
-                answers.insert(call, Answer::Error(error));
-            }
-            Reply::Park => {
-                self.parked.insert(call);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// One call: a seat, a note that it begins, the handler, a note of the answer. Only then anybody hears of it.
-async fn make_call(
-    call: Call,
-    capabilities: Capabilities,
-    journal: Option<Journal>,
-    seats: Arc<Semaphore>,
-) -> Result<Reply, PutError> {
-    // The semaphore is never closed; without a seat the call would only be early.
-    let _seat = seats.acquire_owned().await.ok();
-    let (id, capability) = (call.id, call.capability.clone());
-    if let Some(journal) = &journal {
-        journal.begin(id).await?;
-    }
-    let reply = match capabilities.reply_to(call).await {
-        Reply::Value(value) if is_too_deep(&value) => Reply::Error(too_deep(&capability)),
-        reply => reply,
-    };
-    let answer = match &reply {
-        Reply::Value(value) => Answer::Value(value.clone()),
-        Reply::Error(error) => Answer::Error(error.clone()),
-        Reply::Park => return Ok(reply),
-    };
-    if let Some(journal) = &journal {
-        journal.answer(id, &answer).await?;
-    }
-    Ok(reply)
-}
-
-fn panicked() -> HostError {
-    HostError {
-        name: "Error".to_owned(),
-        message: "the host's handler of this call panicked".to_owned(),
-        code: Some("handler_panicked".to_owned()),
-        details: None,
     }
 }
 

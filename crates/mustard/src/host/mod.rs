@@ -45,6 +45,7 @@
 //! # }
 //! ```
 
+mod calling;
 mod capability;
 mod conversation;
 mod inspect;
