@@ -21,17 +21,19 @@ impl State {
     }
 
     /// The arguments of a call that the script does not wait for: as they are now, whatever becomes of them. Texts are not
-    /// copied: they cannot change.
-    pub(crate) fn copy_arguments(&mut self, args: Vec<Value>) -> Result<Vec<Value>, Exit> {
+    /// copied: they cannot change. Also answers how large they are outside the heap, where all queued calls share the room
+    /// of one value: a host may look at them all at once.
+    pub(crate) fn copy_arguments(&mut self, args: Vec<Value>) -> Result<(Vec<Value>, u64), Exit> {
         if self.arguments == Arguments::Any {
-            return Ok(args);
+            return Ok((args, 0));
         }
-        let mut purse = Purse::of(self);
+        let mut purse = Purse::beside(self, self.queued_weight);
         let mut recipe = Recipe { parts: Vec::new() };
         let checked = args.iter().try_for_each(|&v| Walk::new(self, &mut recipe, &mut purse).run(v));
         self.settle_arguments(&purse, checked)?;
         let mut parts = recipe.parts.into_iter();
-        args.iter().map(|_| self.follow(&mut parts)).collect()
+        let copies: Result<Vec<Value>, Exit> = args.iter().map(|_| self.follow(&mut parts)).collect();
+        Ok((copies?, purse.weight))
     }
 
     fn settle_arguments(&mut self, purse: &Purse, checked: Result<(), BoundaryError>) -> Result<(), Exit> {

@@ -39,6 +39,7 @@ impl Vm {
             }
             _ => st.place_of(id).and_then(|n| st.waiting.remove(n)).ok_or(UnknownCall(id))?,
         };
+        st.queued_weight = st.queued_weight.saturating_sub(call.weight);
         let Some(promise) = call.promise else { return Ok(()) };
         match answer {
             Err(thrown) => st.settle(promise, Settled::Rejected, thrown),

@@ -277,10 +277,11 @@ impl State {
             if self.queued_calls() >= self.limits.host_calls as usize {
                 return Err(Exit::Limit(Limit::HostCalls));
             }
-            let args = self.copy_arguments(args)?;
+            let (args, weight) = self.copy_arguments(args)?;
             let promise = self.new_promise()?;
             self.calls += 1;
-            self.waiting.push_back(HostCall { id: self.calls, name, args, promise: Some(promise) });
+            self.queued_weight = self.queued_weight.saturating_add(weight);
+            self.waiting.push_back(HostCall { id: self.calls, name, args, promise: Some(promise), weight });
             return Ok(promise);
         }
         self.check_arguments(&args)?;
@@ -289,7 +290,7 @@ impl State {
         if let Some(surfaced) = self.pending.take() {
             self.waiting.push_front(surfaced);
         }
-        self.pending = Some(HostCall { id: self.calls, name, args, promise: None });
+        self.pending = Some(HostCall { id: self.calls, name, args, promise: None, weight: 0 });
         self.pending_calling = calling;
         let pc = self.pc;
         if let Some(top) = self.frames.last_mut() {

@@ -103,6 +103,8 @@ pub struct HostCall {
     pub args: Vec<Value>,
     /// The promise that waits for it; none for a call that waits itself.
     pub(crate) promise: Option<Value>,
+    /// How large the arguments of a queued call are outside the heap.
+    pub(crate) weight: u64,
 }
 
 /// What host calls may be given.
@@ -165,6 +167,8 @@ pub(crate) struct State {
     pub(crate) arguments: Arguments,
     /// What the embedder has made and the machine does not hold yet; forgotten when it runs or is written.
     pub(crate) held: Vec<Value>,
+    /// How large the arguments of all queued calls are outside the heap.
+    pub(crate) queued_weight: u64,
     /// What a synchronous host call was answered with, until the machine runs.
     pub(crate) answered: Option<Result<Value, Value>>,
     /// Whether the machine may have let go of something since the last collection.

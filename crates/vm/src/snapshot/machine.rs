@@ -64,6 +64,8 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
         arguments,
         // The embedder's, not the machine's.
         held: _,
+        // The sum of those of the calls.
+        queued_weight: _,
         answered,
         // It has just been collected.
         stale: _,
@@ -201,6 +203,8 @@ fn read_machine(
         waiting.push_back(read_call(r, base, &st.heap)?);
     }
     st.waiting = waiting;
+    let queued = st.waiting.iter().chain(&st.pending);
+    st.queued_weight = queued.fold(0, |sum, call| sum.saturating_add(call.weight));
     check_calls(st)?;
     r.end()?;
     check_closures(st)?;
@@ -321,20 +325,21 @@ fn read_job(r: &mut Reader<'_>, base: &Spans) -> Read<Job> {
 }
 
 fn write_call(w: &mut Writer, base: &Spans, call: &HostCall) {
-    let HostCall { id, name, args, promise } = call;
+    let HostCall { id, name, args, promise, weight } = call;
     w.uint(*id);
+    w.uint(*weight);
     write_value(w, base, *name);
     write_values(w, base, args);
     write_optional(w, base, *promise);
 }
 
 fn read_call(r: &mut Reader<'_>, base: &Spans, heap: &Heap) -> Read<HostCall> {
-    let id = r.uint()?;
+    let (id, weight) = (r.uint()?, r.uint()?);
     let (name, args, promise) = (read_value(r, base)?, read_values(r, base)?, read_optional(r, base)?);
     heap.check_value(name)?;
     heap.check_values(&args)?;
     heap.check_value(promise.unwrap_or(Value::UNDEFINED))?;
-    Ok(HostCall { id, name, args, promise })
+    Ok(HostCall { id, name, args, promise, weight })
 }
 
 fn read_answer(r: &mut Reader<'_>, base: &Spans, heap: &Heap) -> Read<Option<Result<Value, Value>>> {

@@ -81,6 +81,34 @@ fn copies_of_arguments_count_against_the_heap_but_texts_are_not_copied() {
 }
 
 #[test]
+fn all_queued_calls_together_are_not_larger_outside_than_one_value_may_be() {
+    let rich = Limits { instructions: 1 << 40, host_calls: 100, ..LIMITS };
+    // Four heaps of 8 MiB: 31 times a mebibyte and a few nodes, not 32 times.
+    let calls = |n| {
+        format!(
+            "const s = 'x'.repeat(1 << 20); const go = async () => {{ await ask(s); await ask(s) }}; await Promise.all(new Array({n}).fill(0).map(go))"
+        )
+    };
+    let full = Step::Limit(Limit::Heap(outrigger_vm::heap::OverLimit::Bytes { limit: 8 << 20 }));
+    assert_eq!(machine(rich, &calls(32)).run(), full);
+    let mut vm = machine(rich, &calls(31));
+    assert!(matches!(vm.run(), Step::Suspended(_)));
+    // What is answered makes room, also in a machine that moved.
+    for id in 1..=31 {
+        let bytes = vm.snapshot().expect("the engine works");
+        vm = Vm::restore(&bytes, rich).expect("it fits");
+        answer(&mut vm, id, &Plain::Null);
+        let step = vm.run();
+        assert!(matches!(step, Step::Suspended(_)), "{id}: {step:?}");
+    }
+    assert_eq!(ids(&vm).len(), 31);
+    for id in 32..=62 {
+        answer(&mut vm, id, &Plain::Null);
+    }
+    assert!(matches!(vm.run(), Step::Completed(_)));
+}
+
+#[test]
 fn copies_of_arguments_are_whole() {
     let big = "const o = {}; for (let i = 0; i < 1500; i++) o['k' + i] = [i];";
     let source = format!(
