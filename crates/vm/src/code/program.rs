@@ -3,8 +3,8 @@
 use super::op::Op;
 
 /// Instructions in a page of a function: the interpreter indexes a window of this size with a `u16`, which needs no
-/// bounds check. The arena is padded once by this much, so that every page has a full window. All but the longest
-/// functions have one page.
+/// bounds check. Where instructions are run they are padded by this much, so that every page has a full window. All but the
+/// longest functions have one page.
 pub const WINDOW: usize = 65_536;
 
 /// How many ids are taken before this program: its own begin here.
@@ -30,7 +30,7 @@ impl Base {
 pub struct Program {
     /// Where the ids of this program begin.
     pub base: Base,
-    /// Instructions of all functions, padded by [`WINDOW`].
+    /// Instructions of all functions.
     pub code: Vec<Op>,
     /// The functions; the first is the script itself.
     pub functions: Vec<Function>,

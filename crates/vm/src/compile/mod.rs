@@ -24,7 +24,7 @@ mod stmt;
 mod variable;
 
 use crate::ast::{Atom, FunctionId, Program as Tree, Span, Text};
-use crate::code::{Base, Constant, Function, Op, Program, Template, WINDOW};
+use crate::code::{Base, Constant, Function, Op, Program, Template};
 use control::Control;
 pub(crate) use emit::MAX_REGISTERS;
 use emit::{Emitter, Overflow};
@@ -167,7 +167,6 @@ impl<'t> Compiler<'t> {
                 function.span = *span;
             }
         }
-        self.code.resize(self.code.len() + WINDOW, Op::RetUndef);
         Program {
             base: self.base,
             code: self.code,

@@ -10,7 +10,11 @@ use std::sync::Arc;
 pub(crate) struct Code {
     /// What the image came with. Nothing while the image is being made: its files are programs then.
     library: Arc<Library>,
+    /// The instructions of the library, padded by a window.
+    library_code: &'static [Op],
     pub(crate) programs: Vec<Arc<Program>>,
+    /// How many instructions the programs have.
+    own: usize,
     /// For each function that is not the library's: its program and its place there.
     functions: Vec<(u32, u32)>,
     /// For each function: what entering it needs, in one place.
@@ -20,33 +24,40 @@ pub(crate) struct Code {
 /// What entering a function needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// [`LIBRARY`], or the number of a program.
-    pub(super) program: u32,
+    pub(super) whose: Whose,
+    /// Its first instruction: in the library, or counted through all programs.
     pub(super) start: u32,
     pub(crate) registers: u16,
     pub(crate) parameters: u16,
     pub(crate) keeps_arguments: bool,
 }
 
-/// A program number that no program has.
-pub(super) const LIBRARY: u32 = u32::MAX;
+/// Where a function's instructions are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    Library,
+    Program,
+}
 
 impl Code {
     /// The library's functions and no others.
     pub(crate) fn of(library: Library, entries: Vec<Entry>) -> Code {
-        Code { library: Arc::new(library), programs: Vec::new(), functions: Vec::new(), entries }
+        let library_code = library.code;
+        let (programs, functions) = (Vec::new(), Vec::new());
+        Code { library: Arc::new(library), library_code, programs, own: 0, functions, entries }
     }
 
     pub(crate) fn add(&mut self, program: Arc<Program>) {
         let number = self.programs.len() as u32;
         self.functions.extend((0..program.functions.len() as u32).map(|i| (number, i)));
         self.entries.extend(program.functions.iter().map(|f| Entry {
-            program: number,
-            start: f.start,
+            whose: Whose::Program,
+            start: self.own as u32 + f.start,
             registers: f.registers,
             parameters: f.parameters,
             keeps_arguments: f.keeps_arguments,
         }));
+        self.own += program.code.len();
         self.programs.push(program);
     }
 
@@ -90,17 +101,39 @@ impl Code {
         self.entries[index as usize]
     }
 
-    /// The page of a function that an instruction is in, with room for any `u16`.
+    /// Are these the same programs, in the same order?
+    pub(super) fn has_programs_of(&self, other: &Code) -> bool {
+        let same = |(a, b)| Arc::ptr_eq(a, b);
+        self.programs.len() == other.programs.len() && self.programs.iter().zip(&other.programs).all(same)
+    }
+
+    /// How many instructions [`Code::lay_out`] needs room for.
+    pub(super) fn own_len(&self) -> usize {
+        self.own
+    }
+
+    /// Copies the instructions of all programs, one after the other, to where a run finds them.
+    pub(super) fn lay_out(&self, stage: &mut [Op]) {
+        let mut rest = stage;
+        for program in &self.programs {
+            let Some((place, after)) = rest.split_at_mut_checked(program.code.len()) else { return };
+            place.copy_from_slice(&program.code);
+            rest = after;
+        }
+    }
+
+    /// The page of a function that an instruction is in, with room for any `u16`. `stage` is what [`Code::lay_out`] filled, and a
+    /// window more.
     #[inline]
-    pub(crate) fn window(&self, entry: Entry, pc: u32) -> &[Op; WINDOW] {
+    pub(crate) fn window<'o>(&self, stage: &'o [Op], entry: Entry, pc: u32) -> &'o [Op; WINDOW] {
         let start = entry.start as usize + (pc as usize & !(WINDOW - 1));
-        let code = match self.programs.get(entry.program as usize) {
-            Some(program) => &program.code[..],
-            None => self.library.code,
+        let code = match entry.whose {
+            Whose::Library => self.library_code,
+            Whose::Program => stage,
         };
         match code.get(start..).and_then(|w| w.first_chunk()) {
             Some(window) => window,
-            // Programs are padded by a window, so every start has one; this window only returns.
+            // Both are padded by a window, so every start has one; this window only returns.
             None => &IDLE,
         }
     }
@@ -130,8 +163,17 @@ impl Code {
         self.source(function).get(offset as usize..).unwrap_or("")
     }
 
+    /// An instruction of a function.
     pub(crate) fn op(&self, function: u32, pc: u32) -> Op {
-        self.window(self.entry(function), pc)[pc as usize & (WINDOW - 1)]
+        let (code, start) = match function.checked_sub(self.library.end.functions) {
+            None => (self.library_code, self.entry(function).start),
+            Some(own) => {
+                let (program, place) = self.functions[own as usize];
+                let program = &self.programs[program as usize];
+                (&program.code[..], program.functions[place as usize].start)
+            }
+        };
+        code.get(start as usize + pc as usize).copied().unwrap_or(Op::RetUndef)
     }
 }
 

@@ -5,7 +5,7 @@
 //! when a closure is made, something is thrown or a snapshot is checked, of a few functions in most runs; so it
 //! stays in bytes, file by file.
 
-use super::code_table::{Code, Entry, LIBRARY};
+use super::code_table::{Code, Entry, Whose};
 use crate::builtins;
 use crate::code::{Base, Function, FunctionKind, Op, SourceText};
 use crate::snapshot::bytes::{Flaw, Read, Reader, Writer, require};
@@ -106,7 +106,7 @@ impl Library {
                 places.push((start, u32::from_le_bytes([e, f, g, h])));
                 let (registers, parameters) = (u16::from_le_bytes([i, j]), u16::from_le_bytes([k, l]));
                 let keeps_arguments = keeps != 0;
-                entries.push(Entry { program: LIBRARY, start, registers, parameters, keeps_arguments });
+                entries.push(Entry { whose: Whose::Library, start, registers, parameters, keeps_arguments });
             }
             library.file_of.resize(entries.len(), number as u8);
             let source = SourceText::from(Cow::Borrowed(text));

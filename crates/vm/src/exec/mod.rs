@@ -11,7 +11,7 @@
 //! * `arith`, `property`, `assign`, `object`, `exotic`, `iterate` the slow sides of instructions
 //! * `suspend` generators and async functions · `async_generator` · `promise` promises and microtasks
 //! * `helper` + `builtins/core.js` what instructions fall back to · `native`, `realm` the engine's own functions and objects
-//! * `image` what every machine starts from, `library` its code · `code_table` loaded programs
+//! * `image` what every machine starts from, `library` its code · `code_table` loaded programs, `stage` where they are run
 //! * `trace` tracebacks · `blame` messages that name what the script says
 //!
 //! # Sizes
@@ -60,6 +60,7 @@ mod promise;
 pub(crate) mod property;
 mod realm;
 mod run;
+mod stage;
 pub(crate) mod state;
 mod suspend;
 mod trace;
@@ -79,13 +80,14 @@ pub(crate) use suspend::{RECORD_FIELDS, Resume, Settled, saved_frame};
 pub use trace::{Place, Report};
 
 use crate::ast::Text;
-use crate::code::{Base, Constant, Program};
+use crate::code::{Base, Constant, Op, Program};
 use crate::compile::{CompileError, Source, compile};
 use crate::heap::{AllocError, Attrs, Flags, Heap, Key, Marker, OverLimit, Pace, Point, atoms};
 use crate::parse::{Diagnostic, FreeNames, NestingLimit, Options, Permission, RegexProblem, TopLevel, parse};
 use crate::regex;
 use crate::value::Value;
 use code_table::Code;
+use stage::Stage;
 use state::{Exit, Site, State};
 use std::sync::Arc;
 
@@ -357,6 +359,14 @@ impl Vm {
             Err(exit) => return self.stop(exit),
         }
         let code = Arc::clone(&self.state.code);
+        let stage = Stage::with(&code);
+        let step = self.run_on(slices, &code, stage.ops());
+        stage.leave();
+        step
+    }
+
+    /// Runs frames and microtasks until something is needed from outside.
+    fn run_on(&mut self, slices: Slices, code: &Code, stage: &[Op]) -> Step {
         loop {
             if self.state.frames.is_empty() {
                 let spent = self.state.fuel == 0 && self.state.reserve > 0;
@@ -373,7 +383,7 @@ impl Vm {
                     continue;
                 }
             }
-            match run::run(&mut self.state, &mut self.regs, &code) {
+            match run::run(&mut self.state, &mut self.regs, code, stage) {
                 Exit::Done(value) => {
                     self.state.root.get_or_insert(value);
                 }

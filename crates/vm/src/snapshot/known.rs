@@ -1,8 +1,7 @@
 //! Programs that were read before: all snapshots of a run have the same program in them, and reading it once is enough.
 //!
-//! Reading a program takes most of the time of restoring a small machine: it is decoded, checked, and padded to a whole
-//! window of instructions. Bytes that begin as bytes that were read before are the same program, so that nothing about
-//! them needs to be checked again.
+//! Reading a program takes most of the time of restoring a small machine: it is decoded and checked. Bytes that begin as bytes
+//! that were read before are the same program, so that nothing about them needs to be checked again.
 
 use super::bytes::{Read, Reader};
 use super::program;
@@ -83,7 +82,6 @@ fn size(known: &Known) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::Op;
     use crate::exec::{Limits, Step, Vm};
     use crate::heap::Limits as HeapLimits;
     use crate::value::Value;
@@ -124,9 +122,10 @@ mod tests {
     #[test]
     fn what_was_not_used_for_longest_is_read_again() {
         let snapshots = ["ask(1) + 1", "ask(1) + 2", "ask(1) + 3"].map(waiting);
-        let padding = crate::code::WINDOW * size_of::<Op>();
-        // Room for two of them.
-        let mut programs = KnownPrograms::within(2 * padding + padding / 2);
+        let mut one = KnownPrograms::within(8 << 20);
+        Vm::restore_knowing(&snapshots[0], LIMITS, &mut one).unwrap();
+        // Room for two of them, which are all of a size.
+        let mut programs = KnownPrograms::within(2 * one.spent + one.spent / 2);
         for at in [0, 1, 0, 2, 0] {
             let vm = Vm::restore_knowing(&snapshots[at], LIMITS, &mut programs).unwrap();
             assert_eq!(answer(vm, 0), (at + 1).to_string());

@@ -7,7 +7,7 @@ use super::bytes::{Flaw, Read, Reader, Writer, require};
 use super::verify::verify;
 use crate::code::{
     Base, Capture, Constant, Declare, Function, FunctionKind, Handler, Member, Op, Operands, Program,
-    Template, WINDOW,
+    Template,
 };
 
 /// Numbers from here on are captures out of a record: the others end below.
@@ -94,8 +94,6 @@ pub(crate) fn read(r: &mut Reader<'_>) -> Read<Program> {
     for _ in 0..functions.capacity() {
         functions.push(read_function(r, base, &mut code)?);
     }
-    r.spend(WINDOW * size_of::<Op>())?;
-    code.resize(code.len() + WINDOW, Op::RetUndef);
     let program = Program { base, code, functions, constants, sites, templates, source: source.into() };
     verify(&program)?;
     Ok(program)
