@@ -5,6 +5,7 @@ mod cli;
 mod js;
 mod misbehave;
 mod mustard_host;
+mod mustard_sidecar;
 mod owner;
 mod process;
 mod sdk;
