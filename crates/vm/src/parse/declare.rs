@@ -216,8 +216,8 @@ impl Parser<'_> {
         let text = self.program.text(name).to_string_lossy();
         let old = self.program.bindings[old.index()];
         let message = match (old.kind, self.program.scope(old.scope).kind) {
-            (BindingKind::Param, _) => format!("`{text}` is already a parameter"),
-            _ => format!("`{text}` is already declared"),
+            (BindingKind::Param, _) => format!("`{text}` has already been declared as a parameter"),
+            _ => format!("`{text}` has already been declared"),
         };
         self.problem(span, &message);
     }

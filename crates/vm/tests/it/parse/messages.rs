@@ -18,7 +18,7 @@ fn a_message_says_what_was_found_and_what_was_expected() {
     );
     assert_eq!(
         shown("let total = 1;\n\tlet total = 2;"),
-        "2:6: `total` is already declared\n   let total = 2;\n       ^^^^^"
+        "2:6: `total` has already been declared\n   let total = 2;\n       ^^^^^"
     );
     assert_eq!(
         shown("a\r\nfetch('x')"),
