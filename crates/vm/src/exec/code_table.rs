@@ -3,7 +3,7 @@
 
 use super::library::Library;
 use crate::code::{Base, Function, Op, Program, SourceText, WINDOW};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// All loaded code.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub(crate) struct Code {
     functions: Vec<(u32, u32)>,
     /// For each function: what entering it needs, in one place.
     entries: Vec<Entry>,
+    /// How the programs are spelled in a snapshot, once somebody has asked.
+    spelled: OnceLock<Arc<[u8]>>,
 }
 
 /// What entering a function needs.
@@ -44,10 +46,12 @@ impl Code {
     pub(crate) fn of(library: Library, entries: Vec<Entry>) -> Code {
         let library_code = library.code;
         let (programs, functions) = (Vec::new(), Vec::new());
-        Code { library: Arc::new(library), library_code, programs, own: 0, functions, entries }
+        let (library, spelled) = (Arc::new(library), OnceLock::new());
+        Code { library, library_code, programs, own: 0, functions, entries, spelled }
     }
 
     pub(crate) fn add(&mut self, program: Arc<Program>) {
+        self.spelled = OnceLock::new();
         let number = self.programs.len() as u32;
         self.functions.extend((0..program.functions.len() as u32).map(|i| (number, i)));
         self.entries.extend(program.functions.iter().map(|f| Entry {
@@ -59,6 +63,16 @@ impl Code {
         }));
         self.own += program.code.len();
         self.programs.push(program);
+    }
+
+    /// What its tables take, without the programs.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&self.entries[..]) + size_of_val(&self.functions[..])
+    }
+
+    /// How the programs are spelled in a snapshot; `spell` says it the first time.
+    pub(crate) fn spelled(&self, spell: impl FnOnce() -> Arc<[u8]>) -> Arc<[u8]> {
+        Arc::clone(self.spelled.get_or_init(spell))
     }
 
     /// What the next program must be compiled on.

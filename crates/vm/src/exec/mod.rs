@@ -67,6 +67,7 @@ mod trace;
 
 pub(crate) use arith::text;
 pub(crate) use call::Calling;
+pub(crate) use code_table::Code;
 pub(crate) use frame::{Frame, FrameFlags};
 pub use helper::Helper;
 pub(crate) use image::{Image, REGISTERS, image};
@@ -86,7 +87,6 @@ use crate::heap::{AllocError, Attrs, Flags, Heap, Key, Marker, OverLimit, Pace, 
 use crate::parse::{Diagnostic, FreeNames, NestingLimit, Options, Permission, RegexProblem, TopLevel, parse};
 use crate::regex;
 use crate::value::Value;
-use code_table::Code;
 use stage::Stage;
 use state::{Exit, Site, State};
 use std::sync::Arc;

@@ -42,7 +42,7 @@ pub(crate) struct Arena<I, T> {
     pub(super) free: Vec<u32>,
     /// How many records came with the image. They are never freed, and those that are written to are listed, so that
     /// neither a collection nor a snapshot has to look at the others.
-    line: usize,
+    pub(super) line: usize,
     /// What they amounted to when the heap was forked.
     floor: Survivors,
     touched: Vec<Touched>,
@@ -99,6 +99,19 @@ impl<I: Id, T: Record> Arena<I, T> {
         self.touched = Vec::new();
         self.listed = Vec::new();
         self.floor = self.iter().map(|(_, record)| Survivors::one(record)).sum();
+    }
+
+    /// Takes the image's records that were written to from the image again.
+    pub(super) fn restore(&mut self, image: &Self)
+    where
+        T: Clone,
+    {
+        for touched in self.touched.drain(..) {
+            let index = touched.index as usize;
+            self.items[index].clone_from(&image.items[index]);
+        }
+        self.listed.clear();
+        self.free.clone_from(&image.free);
     }
 
     /// The records of the image that may differ from what they were, lowest first.
@@ -206,6 +219,11 @@ impl<I: Id, T: Record> Arena<I, T> {
         // From the top down, so that the free list hands out low ids first and the arena stays dense.
         for (word, chunk) in self.items[line..].chunks_mut(64).enumerate().rev() {
             let bits = marks.word(word);
+            if bits == u64::MAX {
+                end = end.max(line + word * 64 + chunk.len());
+                survivors += chunk.iter().map(Survivors::one).sum();
+                continue;
+            }
             for (bit, record) in chunk.iter_mut().enumerate().rev() {
                 let index = line + word * 64 + bit;
                 if bits >> bit & 1 == 1 {

@@ -16,7 +16,16 @@ use crate::value::{Internal, Unpacked, Value};
 
 impl Heap {
     /// Is the value something that this heap has?
+    #[inline]
     pub(crate) fn check_value(&self, v: Value) -> Read<()> {
+        match v.as_string() {
+            _ if !v.is_reference() => Ok(()),
+            Some(id) => self.check_string(id),
+            None => self.check_reference(v),
+        }
+    }
+
+    fn check_reference(&self, v: Value) -> Read<()> {
         match v.unpack() {
             Unpacked::Undefined
             | Unpacked::Null
@@ -178,9 +187,17 @@ impl Heap {
     fn check_objects(&self) -> Read<()> {
         let mut dictionaries = vec![false; self.shapes.own().count()];
         let line = self.base.shapes as usize;
+        // Neighbours often have the same shape.
+        let mut known = None;
         for (id, object) in self.objects.unknown() {
-            there(&self.shapes, object.shape)?;
-            let shape = &self.shapes[object.shape];
+            let shape = match known {
+                Some((of, shape)) if of == object.shape => shape,
+                _ => {
+                    there(&self.shapes, object.shape)?;
+                    &self.shapes[object.shape]
+                }
+            };
+            known = Some((object.shape, shape));
             require(shape.count as usize <= object.capacity(), "an object has too few slots")?;
             if shape.step == Step::Dictionary {
                 let fresh = match (object.shape.raw() as usize).checked_sub(line) {
@@ -190,13 +207,10 @@ impl Heap {
                 };
                 require(fresh, "a dictionary is shared")?;
             }
-            let mut values = Ok(());
-            self.each_slot(object, |v| {
-                if values.is_ok() {
-                    values = self.check_value(v);
-                }
-            });
-            values?;
+            self.check_values(&object.slots)?;
+            if let Some(span) = object.span() {
+                self.check_values(self.slab.slice(span))?;
+            }
             self.check_payload(object)?;
         }
         self.image_objects_with_new_payloads().try_for_each(|(_, object)| self.check_payload(object))

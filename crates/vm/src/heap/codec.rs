@@ -82,6 +82,7 @@ pub(super) fn write_column(w: &mut Writer, base: &Spans, values: &[Value]) {
     if values.len() < COLUMN {
         return values.iter().for_each(|&v| write_value(w, base, v));
     }
+    w.reserve(values.len() * 2);
     let (mut from, mut at) = (0, 0);
     while at < values.len() {
         let run = steady(&values[at..]);
@@ -191,6 +192,7 @@ fn write_literals(w: &mut Writer, near: &mut Near<'_>, values: &[Value]) {
     }
 }
 
+#[inline]
 fn write_near(w: &mut Writer, near: &Near<'_>, v: Value) {
     let base = near.base;
     let mut id = |tag: u8, id: u32, from: u32| {
@@ -229,6 +231,7 @@ fn write_near(w: &mut Writer, near: &Near<'_>, v: Value) {
     }
 }
 
+#[inline]
 fn read_near(r: &mut Reader<'_>, near: &Near<'_>) -> Read<Value> {
     let base = near.base;
     let tag = r.byte()?;
@@ -261,16 +264,15 @@ fn read_near(r: &mut Reader<'_>, near: &Near<'_>) -> Read<Value> {
 fn write_double(w: &mut Writer, x: f64) {
     let bits = x.to_bits();
     let len = 8 - bits.trailing_zeros().min(63) as usize / 8;
-    w.short(tag::DOUBLE + len as u8, &bits.to_be_bytes(), len);
+    let [a, b, c, d, e, f, g, h] = bits.to_be_bytes();
+    w.short(&[tag::DOUBLE + len as u8, a, b, c, d, e, f, g, h], 1 + len);
 }
 
 fn read_double(r: &mut Reader<'_>, len: usize) -> Read<Value> {
-    let written = r.take(len)?;
-    let mut bytes = [0; 8];
-    bytes[..len].copy_from_slice(written);
-    let bits = u64::from_be_bytes(bytes);
+    let bits = u64::from_be_bytes(r.short(len)?);
     let v = Value::double(f64::from_bits(bits));
-    require(v.bits() == bits && (len == 1 || bytes[len - 1] != 0), "a number is not canonical")?;
+    let shortest = len == 1 || bits >> (64 - 8 * len) & 0xFF != 0;
+    require(v.bits() == bits && shortest, "a number is not canonical")?;
     Ok(v)
 }
 

@@ -76,6 +76,7 @@ impl Marker {
     }
 
     /// An object is a root.
+    #[inline]
     pub fn object(&mut self, id: ObjId) {
         if self.objects.set(id.index()) {
             self.stack.push(Work::Object(id));
@@ -299,7 +300,12 @@ impl Heap {
     /// [`Marker::value`] that sees at once when there is nothing to follow in a string.
     #[inline]
     fn mark(&self, marker: &mut Marker, value: Value) {
-        let Some(id) = value.as_string() else { return marker.value(value) };
+        let Some(id) = value.as_string() else {
+            return match value.as_object() {
+                Some(id) => marker.object(id),
+                None => marker.value(value),
+            };
+        };
         if marker.strings.set(id.index())
             && let Repr::Rope { .. } | Repr::Slice { .. } = self.strings[id].repr
         {

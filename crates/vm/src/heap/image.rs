@@ -113,6 +113,7 @@ impl Heap {
         let pairs = pairs.as_chunks().0.iter().map(|&[get, set]| Accessor { get, set }).collect();
         let mut slab = Slab::new();
         slab.values = read_words(r)?;
+        slab.line = slab.values.len();
         for free in &mut slab.free {
             *free = each(r, |[start]| Ok(start))?;
         }
@@ -143,6 +144,7 @@ impl Heap {
             registry: FxHashMap::default(),
             epoch,
             base: super::Spans::default(),
+            fate: super::recycle::Fate::Dropped,
             index_free_epoch: None,
             marker: Marker::default(),
         };

@@ -13,7 +13,8 @@ use super::elements::Values;
 use super::function::{Accessor, BigRecord, Cell, Closure, Fields, NO_SPAN};
 use super::object::{NO_OVERFLOW, Span};
 use super::read::{
-    UNKNOWN, read_map, read_shape, read_string, read_symbol, read_table, read_view, read_weak, room,
+    UNKNOWN, Unfinished, read_map, read_shape, read_strings, read_symbol, read_table, read_view, read_weak,
+    room,
 };
 use super::rows::{Header, MOST_CLASS, read_header};
 use super::save::Spans;
@@ -60,7 +61,7 @@ impl Heap {
         let outside = usize::try_from(r.uint()?).map_err(|_| Flaw::TooLarge)?;
         let interner = r.byte()?;
 
-        append(r, heap.strings.own_arena(), strings, |r, _| read_string(r, base))?;
+        let unfinished = read_strings(r, base, heap.strings.own_arena(), strings, base.strings)?;
         append(r, &mut heap.symbols, symbols, |r, _| read_symbol(r, base))?;
         append(r, &mut heap.bigints, bigints, |r, _| {
             if !r.flag()? {
@@ -141,8 +142,8 @@ impl Heap {
             require(detached == Detached::No || bytes.capacity() == 0, "a detached buffer has bytes")?;
             Ok(Buffer { bytes, max, detached, vacancy: Vacancy::Taken })
         })?;
-        heap.settle_strings(base)?;
-        heap.settle_interner(r, interner, base)?;
+        heap.settle_strings(&unfinished)?;
+        heap.settle_interner(r, interner, base, &unfinished.names)?;
         heap.settle_shapes(base)?;
         heap.settle_maps()?;
         heap.check()?;
@@ -256,13 +257,11 @@ impl Heap {
     }
 
     /// Lengths of ropes and slices, and whether their parts are there.
-    fn settle_strings(&mut self, base: &Spans) -> Read<()> {
+    fn settle_strings(&mut self, unfinished: &Unfinished) -> Read<()> {
         let live =
             |heap: &Heap, id: StrId| heap.strings.get(id.raw() as usize).is_some_and(|s| !s.is_vacant());
-        let from = base.strings as usize;
-        let at = |i: usize| StrId::from_raw(i as u32);
-        for i in from..self.strings.span() {
-            if let Repr::Slice { base: of, start, len } = self.strings[at(i)].repr {
+        for &slice in &unfinished.slices {
+            if let Repr::Slice { base: of, start, len } = self.strings[slice].repr {
                 require(live(self, of), "a slice of a string that is not there")?;
                 let text = match &self.strings[of].repr {
                     Repr::Latin1(bytes) => bytes.len(),
@@ -277,8 +276,8 @@ impl Heap {
         }
         // Parts before wholes, with a stack of our own: a rope may be as deep as it likes, but never part of itself.
         let mut open = Vec::new();
-        for i in from..self.strings.span() {
-            open.push((at(i), false));
+        for &rope in &unfinished.ropes {
+            open.push((rope, false));
             while let Some((whole, entered)) = open.pop() {
                 let Repr::Rope { left, right, len, .. } = self.strings[whole].repr else { continue };
                 if len == DONE {
@@ -316,7 +315,7 @@ impl Heap {
     }
 
     /// The interner and the registry of symbols.
-    fn settle_interner(&mut self, r: &mut Reader<'_>, size: u8, base: &Spans) -> Read<()> {
+    fn settle_interner(&mut self, r: &mut Reader<'_>, size: u8, base: &Spans, names: &[StrId]) -> Read<()> {
         require((10..=30).contains(&size), "the interner has an odd size")?;
         let size = 1usize << size;
         let from = base.strings as usize;
@@ -325,11 +324,7 @@ impl Heap {
             r.spend(size * 4)?;
             self.rebuild_interner_of(size, from);
         }
-        for i in from..self.strings.span() {
-            let id = StrId::from_raw(i as u32);
-            if self.strings[id].role == Role::Plain {
-                continue;
-            }
+        for &id in names {
             require(self.is_flat(id), "a name is not flat")?;
             let hash = self.string_hash(id);
             require(self.find_atom(hash, self.str(id)).is_none(), "a name is there twice")?;

@@ -58,6 +58,7 @@ mod names;
 mod object;
 mod property;
 mod read;
+mod recycle;
 mod rope;
 mod rows;
 mod save;
@@ -133,6 +134,8 @@ pub struct Heap {
     epoch: u32,
     /// How many records came with the image this heap was forked from: they are never collected.
     base: Spans,
+    /// What becomes of its memory.
+    fate: recycle::Fate,
     /// The epoch in which [`Heap::index_free`] said yes last; forgetting it costs only time.
     index_free_epoch: Option<u32>,
     /// Kept between collections for its memory only.
@@ -170,6 +173,7 @@ impl Heap {
             registry: FxHashMap::default(),
             epoch: 0,
             base: Spans::default(),
+            fate: recycle::Fate::Dropped,
             index_free_epoch: None,
             marker: Marker::default(),
         };
@@ -188,19 +192,13 @@ impl Heap {
         copy
     }
 
-    /// A fork of a heap that was made by [`Heap::freeze`]: what there is to know about it is known.
-    pub(crate) fn fork_image(&self, limits: Limits, pace: Pace) -> Heap {
-        let mut copy = self.copy();
-        copy.account = self.account.fork_again(limits, pace);
-        copy
-    }
-
     fn copy(&self) -> Heap {
         macro_rules! copy {
             ($($shared:ident)*; $($field:ident)*) => {
                 Heap {
                     $($shared: self.$shared.fork(),)*
                     $($field: self.$field.clone(),)*
+                    fate: recycle::Fate::Dropped,
                     marker: Marker::default(),
                 }
             };
@@ -220,6 +218,7 @@ impl Heap {
             ($($arena:ident)*) => {$(self.$arena.freeze();)*};
         }
         forget!(symbols bigints objects cells accessors elements fields closures maps weaks buffers views);
+        self.slab.line = self.slab.values.len();
         self.base = self.spans();
     }
 

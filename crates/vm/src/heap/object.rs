@@ -292,11 +292,13 @@ impl Span {
 pub(crate) struct Slab {
     pub(crate) values: Vec<Value>,
     pub(super) free: [Vec<u32>; 32],
+    /// How many of the values came with the image.
+    pub(super) line: usize,
 }
 
 impl Slab {
     pub(crate) fn new() -> Slab {
-        Slab { values: Vec::new(), free: [const { Vec::new() }; 32] }
+        Slab { values: Vec::new(), free: [const { Vec::new() }; 32], line: 0 }
     }
 
     /// A span of undefined values. The caller has charged for it, so the limits keep `start` in range.

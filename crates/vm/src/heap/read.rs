@@ -2,7 +2,7 @@
 //!
 //! How records refer to each other is looked at later, by `check`, when all of them are there.
 
-use super::arena::{Record, Vacancy};
+use super::arena::{Arena, Record, Vacancy};
 use super::atom::SymbolRecord;
 use super::buffer::{View, ViewRecord};
 use super::codec::read_value;
@@ -11,7 +11,7 @@ use super::hash::Seed;
 use super::save::{SHORT, SHORT_NAME, Spans};
 use super::shape::{Edges, Extensible, ShapeRecord, Step};
 use super::shared::Shared;
-use super::string::{INLINE, MAX_LENGTH, Repr, Role, StringRecord, Wide, inline, plain};
+use super::string::{INLINE, MAX_LENGTH, Repr, Role, StringRecord, Wide, plain};
 use super::table::{Attrs, Property, PropertyTable};
 use super::weak::{ENTRY, WeakTable};
 use super::{Key, ObjId, ShapeId, StrId, SymId, SymbolKind, TableId};
@@ -28,15 +28,63 @@ pub(super) fn room(r: &mut Reader<'_>, size: usize) -> Read<usize> {
     Ok(spare)
 }
 
-pub(super) fn read_string(r: &mut Reader<'_>, base: &Spans) -> Read<StringRecord> {
-    let tag = r.byte()?;
-    if tag >= SHORT {
-        let (len, role) =
-            if tag < SHORT_NAME { (tag - SHORT, Role::Plain) } else { (tag - SHORT_NAME, Role::Atom) };
-        require(usize::from(len) <= INLINE, "there is no such string")?;
-        let bytes = r.take(usize::from(len))?;
-        return Ok(StringRecord { repr: inline(bytes, &[]), hash: 0, role });
+/// What cannot be finished before all strings are there.
+#[derive(Debug, Default)]
+pub(super) struct Unfinished {
+    pub(super) ropes: Vec<StrId>,
+    pub(super) slices: Vec<StrId>,
+    pub(super) names: Vec<StrId>,
+}
+
+/// Reads so many strings, free entries included, and adds them. They are numbered from `first` on.
+pub(super) fn read_strings(
+    r: &mut Reader<'_>,
+    base: &Spans,
+    strings: &mut Arena<StrId, StringRecord>,
+    added: usize,
+    first: u32,
+) -> Read<Unfinished> {
+    r.spend(added.saturating_mul(size_of::<StringRecord>()))?;
+    strings.items.reserve_exact(added);
+    let mut unfinished = Unfinished::default();
+    for id in (first..).take(added).map(StrId::from_raw) {
+        let tag = r.byte()?;
+        if tag >= SHORT {
+            let (len, role) =
+                if tag < SHORT_NAME { (tag - SHORT, Role::Plain) } else { (tag - SHORT_NAME, Role::Atom) };
+            require(usize::from(len) <= INLINE, "there is no such string")?;
+            let repr = Repr::Inline(len, r.short(usize::from(len))?);
+            if role == Role::Atom {
+                unfinished.names.push(id);
+            }
+            strings.items.push(StringRecord { repr, hash: 0, role });
+            continue;
+        }
+        if tag == 0 {
+            strings.items.push(StringRecord::vacant());
+            continue;
+        }
+        let record = read_string(r, base, tag)?;
+        match record.repr {
+            Repr::Rope { .. } => unfinished.ropes.push(id),
+            Repr::Slice { .. } => unfinished.slices.push(id),
+            Repr::Vacant
+            | Repr::Inline(..)
+            | Repr::Latin1(_)
+            | Repr::Wide(_)
+            | Repr::Builder(_)
+            | Repr::WideBuilder(_) => {}
+        }
+        if record.role != Role::Plain {
+            unfinished.names.push(id);
+        }
+        strings.items.push(record);
     }
+    strings.free_vacant();
+    Ok(unfinished)
+}
+
+fn read_string(r: &mut Reader<'_>, base: &Spans, tag: u8) -> Read<StringRecord> {
     let repr = match tag & 7 {
         0 => Repr::Vacant,
         1 => {

@@ -14,7 +14,7 @@ use super::function::{Accessor, BigRecord, Cell, Closure, Fields};
 use super::object::ObjectRecord;
 use super::rows::write_header;
 use super::shape::{Extensible, ShapeRecord, Step};
-use super::string::{Repr, Role, StringRecord};
+use super::string::{INLINE, Repr, Role, StringRecord};
 use super::table::PropertyTable;
 use super::weak::WeakTable;
 use super::{Heap, Key, KeyKind, Payload, Slot, SymbolKind};
@@ -104,6 +104,7 @@ impl Heap {
         w.byte(self.interner.table.len().trailing_zeros() as u8);
         let prefixes = self.prefixes(base);
 
+        w.reserve(self.strings.span().saturating_sub(base.strings as usize) * 8);
         self.strings.from(base.strings).for_each(|(_, s)| write_string(w, base, s));
         added(w, &self.symbols, base.symbols, |w, _, s| {
             w.byte(match s.kind {
@@ -340,8 +341,10 @@ fn write_string(w: &mut Writer, base: &Spans, s: &StringRecord) {
     match &s.repr {
         Repr::Vacant => w.byte(0),
         Repr::Inline(len, bytes) => {
-            let tag = if s.role == Role::Plain { SHORT } else { SHORT_NAME };
-            w.short(tag + len, bytes, usize::from(*len));
+            let mut all = [0; 1 + INLINE];
+            all[0] = len + if s.role == Role::Plain { SHORT } else { SHORT_NAME };
+            all[1..].copy_from_slice(bytes);
+            w.short(&all, 1 + usize::from(*len));
         }
         Repr::Latin1(bytes) => narrow(bytes),
         Repr::Wide(units) => {

@@ -53,6 +53,17 @@ impl<I: Id, T: Record + Clone> Shared<I, T> {
         Shared { base, base_total, own: self.own.clone(), lost: T::vacant() }
     }
 
+    /// The shared part alone.
+    pub(crate) fn hollow(&self) -> Self {
+        let (base, base_total) = (Arc::clone(&self.base), self.base_total);
+        Shared { base, base_total, own: Arena::new(), lost: T::vacant() }
+    }
+
+    /// Do both begin with the same shared part?
+    pub(crate) fn same_base(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.base, &other.base)
+    }
+
     #[inline]
     pub(crate) fn insert(&mut self, record: T) -> I {
         let index = self.own.insert(record).index() + self.base.len();
@@ -79,8 +90,10 @@ impl<I: Id, T: Record + Clone> Shared<I, T> {
 
     /// The records from a number on, free entries included, with their numbers.
     pub(crate) fn from(&self, first: u32) -> impl Iterator<Item = (usize, &T)> {
-        let base = self.base.iter().enumerate().skip(first as usize);
-        base.chain(self.own().skip((first as usize).saturating_sub(self.base.len())))
+        let first = first as usize;
+        let base = self.base.get(first..).unwrap_or_default();
+        let own = self.own.items.get(first.saturating_sub(self.base.len())..).unwrap_or_default();
+        base.iter().chain(own).enumerate().map(move |(i, record)| (first + i, record))
     }
 
     pub(crate) fn own_mut(&mut self) -> impl Iterator<Item = &mut T> {

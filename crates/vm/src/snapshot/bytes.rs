@@ -67,10 +67,14 @@ impl Writer {
         self.out.extend_from_slice(&word.to_le_bytes());
     }
 
-    /// A byte and the first few of some more. Copying a fixed number and taking back what is too much is the fastest way.
+    /// Room for so many bytes more.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.out.reserve(bytes);
+    }
+
+    /// The first few of some bytes. Copying a fixed number and taking back what is too much is the fastest way.
     #[inline]
-    pub(crate) fn short<const N: usize>(&mut self, byte: u8, bytes: &[u8; N], len: usize) {
-        self.out.push(byte);
+    pub(crate) fn short<const N: usize>(&mut self, bytes: &[u8; N], len: usize) {
         let end = self.out.len() + len.min(N);
         self.out.extend_from_slice(bytes);
         self.out.truncate(end);
@@ -109,16 +113,6 @@ impl<'a> Reader<'a> {
     pub(crate) fn spend(&mut self, bytes: usize) -> Read<()> {
         self.budget = self.budget.checked_sub(bytes).ok_or(Flaw::TooLarge)?;
         Ok(())
-    }
-
-    /// What was not read yet.
-    pub(super) fn rest(&self) -> &'a [u8] {
-        self.rest
-    }
-
-    /// What may still be spent.
-    pub(super) fn budget(&self) -> usize {
-        self.budget
     }
 
     pub(crate) fn byte(&mut self) -> Read<u8> {
@@ -203,6 +197,25 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
+    /// A few bytes, and zeros up to a fixed number. Looking at more than is taken is the fastest way.
+    #[inline]
+    pub(crate) fn short<const N: usize>(&mut self, len: usize) -> Read<[u8; N]> {
+        let mut bytes = [0; N];
+        match self.rest.first_chunk::<N>() {
+            Some(ahead) if len <= N => {
+                for (i, (to, from)) in bytes.iter_mut().zip(ahead).enumerate() {
+                    *to = if i < len { *from } else { 0 };
+                }
+                self.rest = &self.rest[len..];
+            }
+            _ => {
+                let few = bytes.get_mut(..len).ok_or(Flaw::Invalid("it ends too early"))?;
+                few.copy_from_slice(self.take(len)?);
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Bytes with their number in front. Paid for by whoever keeps them.
     pub(crate) fn text(&mut self) -> Read<&'a [u8]> {
         let n = self.count(0)?;
@@ -230,6 +243,23 @@ impl<'a> Reader<'a> {
             0 => Ok(None),
             n => u32::try_from(n - 1).map(Some).map_err(|_| Flaw::Invalid("a number is too large")),
         }
+    }
+
+    /// What may still be spent.
+    pub(super) fn budget(&self) -> usize {
+        self.budget
+    }
+
+    /// Reads something else out of the same purse.
+    pub(crate) fn within<'b, T>(
+        &mut self,
+        bytes: &'b [u8],
+        read: impl FnOnce(&mut Reader<'b>) -> Read<T>,
+    ) -> Read<T> {
+        let mut inner = Reader { rest: bytes, budget: self.budget };
+        let read = read(&mut inner);
+        self.budget = inner.budget;
+        read
     }
 
     /// Everything must have been used.

@@ -1,11 +1,11 @@
 //! Programs that were read before: all snapshots of a run have the same program in them, and reading it once is enough.
 //!
-//! Reading a program takes most of the time of restoring a small machine: it is decoded and checked. Bytes that begin as bytes
-//! that were read before are the same program, so that nothing about them needs to be checked again.
+//! Reading a program takes most of the time of restoring a small machine: it is decoded and checked. The same bytes are the
+//! same program, so that nothing about them needs to be checked again.
 
-use super::bytes::{Read, Reader};
+use super::bytes::{Read, Reader, Writer, require};
 use super::program;
-use crate::code::Program;
+use crate::exec::Code;
 use std::sync::Arc;
 
 /// Programs out of snapshots, the latest first, for [`crate::exec::Vm::restore_knowing`]. What was not used for longest goes
@@ -20,10 +20,11 @@ pub struct KnownPrograms {
 #[derive(Debug)]
 struct Known {
     /// The bytes it was read from: all of them and no others.
-    bytes: Box<[u8]>,
+    bytes: Arc<[u8]>,
     /// What reading it took out of the budget of its snapshot.
     cost: usize,
-    program: Arc<Program>,
+    /// The image's code, and what the bytes say.
+    code: Arc<Code>,
 }
 
 impl KnownPrograms {
@@ -45,21 +46,21 @@ impl KnownPrograms {
         self.known.is_empty()
     }
 
-    /// Reads the next program. The reader pays the same whether it is known or not.
-    pub(super) fn read(&mut self, r: &mut Reader<'_>) -> Read<Arc<Program>> {
-        // A program says itself where it ends, so what begins like this one is this one.
-        if let Some(at) = self.known.iter().position(|known| r.rest().starts_with(&known.bytes)) {
+    /// Reads the programs of a machine, and answers the image's code with theirs. The reader pays the same whether they are
+    /// known or not.
+    pub(super) fn read(&mut self, r: &mut Reader<'_>, image: &Code) -> Read<Arc<Code>> {
+        let bytes = r.text()?;
+        if let Some(at) = self.known.iter().position(|known| *known.bytes == *bytes) {
             self.known[..=at].rotate_right(1);
             let known = &self.known[0];
             r.spend(known.cost)?;
-            r.take(known.bytes.len())?;
-            return Ok(Arc::clone(&known.program));
+            return Ok(Arc::clone(&known.code));
         }
-        let (before, purse) = (r.rest(), r.budget());
-        let program = Arc::new(program::read(r)?);
-        let (bytes, cost) = (&before[..before.len() - r.rest().len()], purse - r.budget());
-        self.keep(Known { bytes: bytes.into(), cost, program: Arc::clone(&program) });
-        Ok(program)
+        let purse = r.budget();
+        let code = Arc::new(r.within(bytes, |r| read_code(r, image))?);
+        let cost = purse - r.budget();
+        self.keep(Known { bytes: code.spelled(|| bytes.into()), cost, code: Arc::clone(&code) });
+        Ok(code)
     }
 
     fn keep(&mut self, known: Known) {
@@ -75,8 +76,31 @@ impl KnownPrograms {
     }
 }
 
+/// Appends the programs of a machine that are not the image's.
+pub(super) fn write_programs(w: &mut Writer, code: &Code, image: &Code) {
+    let bytes = code.spelled(|| {
+        let own = code.programs.get(image.programs.len()..).unwrap_or_default();
+        let mut section = Writer::new();
+        section.count(own.len());
+        own.iter().for_each(|p| program::write(&mut section, p));
+        section.finish().into()
+    });
+    w.text(&bytes);
+}
+
+fn read_code(r: &mut Reader<'_>, image: &Code) -> Read<Code> {
+    let mut code = image.clone();
+    for _ in 0..r.count(0)? {
+        let program = program::read(r)?;
+        require(program.base == code.base(), "a program does not follow the one before it")?;
+        code.add(Arc::new(program));
+    }
+    r.end()?;
+    Ok(code)
+}
+
 fn size(known: &Known) -> usize {
-    known.bytes.len() + known.cost
+    known.bytes.len() + known.cost + known.code.bytes()
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@
 
 use super::SnapshotError;
 use super::bytes::{Flaw, Read, Reader, Writer, require};
-use super::known::KnownPrograms;
-use super::program;
+use super::known::{KnownPrograms, write_programs};
 use crate::code::Base;
 use crate::exec::state::{Arguments, HostCall, Job, Limit, Limits, ReactionKind, Site, State};
 use crate::exec::{Calling, Frame, FrameFlags, Image, RECORD_FIELDS, REGISTERS, Vm, saved_frame};
@@ -82,9 +81,7 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
     let taken = *taken;
     let base = &image.state.heap.spans();
     let mut w = Writer::new();
-    let own = code.programs.get(image.state.code.programs.len()..).unwrap_or_default();
-    w.count(own.len());
-    own.iter().for_each(|p| program::write(&mut w, p));
+    write_programs(&mut w, code, &image.state.code);
     heap.save(&image.state.heap, &mut w);
     write_values(&mut w, base, constants.get(taken.constants as usize..).unwrap_or_default());
     write_values(&mut w, base, templates.get(taken.templates as usize..).unwrap_or_default());
@@ -147,18 +144,13 @@ fn read_machine(
     let budget = limits.heap.bytes.saturating_add(payload.len().saturating_mul(64)).saturating_add(1 << 24);
     let r = &mut Reader::new(payload, budget);
     let base = &image.state.heap.spans();
-    let mut code = (*image.state.code).clone();
-    for _ in 0..r.count(0)? {
-        let program = programs.read(r)?;
-        require(program.base == code.base(), "a program does not follow the one before it")?;
-        code.add(program);
-    }
+    let code = programs.read(r, &image.state.code)?;
     let heap = Heap::load(&image.state.heap, r, limits.heap, pace)?;
     let mut vm = image.with_heap(heap, limits);
     let taken = vm.state.taken;
     let st = &mut vm.state;
     let ends = code.base();
-    st.code = Arc::new(code);
+    st.code = code;
     let constants = read_values(r, base)?;
     require(constants.len() as u32 == ends.constants - taken.constants, "constants are missing")?;
     st.heap.check_values(&constants)?;
