@@ -25,10 +25,11 @@ const PROGRAM_BYTES: usize = 40 << 20;
 
 const SCRIPT: &str = "const got = fetch_data(1); got + 1;";
 
-/// Started and never resumed: with so many rows, ten thousand of them are larger than what the sidecar keeps of snapshots.
-const ABANDONED: &str = "const rows = [];
-for (let i = 0; i < 300; i++) rows.push({ id: i, name: 'row ' + i, value: i * 1.5, ok: true });
-fetch_data(rows.length);";
+/// Started and never resumed: its text alone, ten thousand times, is larger than what the sidecar keeps of snapshots.
+const ABANDONED: &str = "const text = 'abcd'.repeat(2000);
+const rows = [];
+for (let i = 0; i < 50; i++) rows.push({ id: i, name: 'row ' + i, value: i * 1.5, ok: true });
+fetch_data(text.length + rows.length);";
 
 fn measure() -> Result<Vec<Figure>> {
     let mut talk = Talk::with(Child::sidecar()?);
