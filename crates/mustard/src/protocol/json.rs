@@ -278,6 +278,7 @@ impl<'a> Cursor<'a> {
         self.at += 1;
         let bytes = self.text.as_bytes();
         loop {
+            self.at += plain_bytes(&bytes[self.at..]);
             match bytes.get(self.at) {
                 Some(b'"') => {
                     self.at += 1;
@@ -429,12 +430,29 @@ fn surrogates(escape: &str) -> Result<(char, usize), HalfPair> {
     }
 }
 
+/// How many bytes at the front, in steps of eight, are neither quotes, backslashes nor control characters. Ids and texts
+/// are mostly such bytes, and every message is full of them.
+fn plain_bytes(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    // Has its high bits somewhere if some byte is less than `n`, which is at most 128.
+    let below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & HIGH;
+    let (words, _) = bytes.as_chunks::<8>();
+    let special = |word: &[u8; 8]| {
+        let word = u64::from_ne_bytes(*word);
+        let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+        below(word, 0x20) | equal(b'"') | equal(b'\\') != 0
+    };
+    8 * words.iter().position(special).unwrap_or(words.len())
+}
+
 /// Appends `text` as a JSON string.
 pub(crate) fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let bytes = text.as_bytes();
-    let mut done = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
+    let mut done = plain_bytes(bytes);
+    out.extend_from_slice(&bytes[..done]);
+    for (at, &byte) in bytes.iter().enumerate().skip(done) {
         let short = match byte {
             b'"' => b"\\\"",
             b'\\' => b"\\\\",
@@ -564,7 +582,16 @@ mod tests {
 
     #[test]
     fn strings_come_back_as_they_went() {
-        for text in ["", "plain", "q\"b\\n\n\r\t\u{0}\u{1f}\u{8}\u{7f}", "ü💥\u{2028}", "\\u0041"] {
+        let around: Vec<String> = (0..20)
+            .map(|n| format!("{}\"{}\\{}\u{1f}é", "x".repeat(n), "y".repeat(9), "ü".repeat(7)))
+            .collect();
+        for text in around.iter().map(String::as_str).chain([
+            "",
+            "plain",
+            "q\"b\\n\n\r\t\u{0}\u{1f}\u{8}\u{7f}",
+            "ü💥\u{2028}",
+            "\\u0041",
+        ]) {
             let mut out = Vec::new();
             write_string(text, &mut out);
             let written = std::str::from_utf8(&out).unwrap();

@@ -4,4 +4,5 @@ mod host_fake;
 mod host_pool;
 mod host_run;
 mod host_store;
+mod protocol;
 mod sidecar;

@@ -167,10 +167,11 @@ fn a_run_is_measured_if_the_host_asks() {
 #[test]
 fn programs_that_do_not_fit_are_evicted_and_their_bytes_bring_them_back() {
     both_whole(|talk| {
-        let first = talk.compile("1");
-        // Room for one program: code is padded to whole pages.
-        talk.budgets.program_bytes = 1 << 20;
-        let second = talk.compile("2");
+        // Room for one program of a hundred kilobytes and what is made of it, not for two.
+        talk.budgets.program_bytes = 300_000;
+        let padding = " ".repeat(100_000);
+        let first = talk.compile(&format!("1;{padding}"));
+        let second = talk.compile(&format!("2;{padding}"));
         let start = |id: &str| json!({"method": "start", "program_id": id, "options": {}});
         talk.say(start(&second.id("program_id")), b"").value();
         let said = talk.say(start(&first.id("program_id")), b"");

@@ -173,3 +173,18 @@ fn members_come_out_in_the_order_of_the_language() {
         assert!(places.is_sorted(), "{text}");
     });
 }
+
+#[test]
+fn a_member_that_comes_twice_in_a_value_has_its_last_value_in_its_first_place() {
+    let mut talk = Talk::new(outrigger_mustard::protocol::feature::Framing::Lines);
+    let program = talk.compile("JSON.stringify(x)").id("program_id");
+    let value =
+        r#"{"Object":{"b":{"Bool":true},"a":"Null","b":{"Bool":false},"1":"Null","1":{"Bool":true}}}"#;
+    let start = format!(
+        r#"{{"protocol_version":2,"id":2,"method":"start","program_id":"{program}","options":{{"inputs":{{"x":"Null","x":{value}}}}}}}"#
+    );
+    talk.sent.extend(start.as_bytes());
+    let (all, end) = talk.hear();
+    assert_eq!(end, Ok(()));
+    assert_eq!(all[1].value(), &json!({"String": r#"{"1":true,"b":false,"a":null}"#}));
+}
