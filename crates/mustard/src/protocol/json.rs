@@ -432,7 +432,7 @@ fn surrogates(escape: &str) -> Result<(char, usize), HalfPair> {
 
 /// How many bytes at the front, in steps of eight, are neither quotes, backslashes nor control characters. Ids and texts
 /// are mostly such bytes, and every message is full of them.
-fn plain_bytes(bytes: &[u8]) -> usize {
+pub(super) fn plain_bytes(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
     // Has its high bits somewhere if some byte is less than `n`, which is at most 128.
@@ -444,68 +444,6 @@ fn plain_bytes(bytes: &[u8]) -> usize {
         below(word, 0x20) | equal(b'"') | equal(b'\\') != 0
     };
     8 * words.iter().position(special).unwrap_or(words.len())
-}
-
-/// Appends `text` as a JSON string.
-pub(crate) fn write_string(text: &str, out: &mut Vec<u8>) {
-    out.push(b'"');
-    let bytes = text.as_bytes();
-    let mut done = plain_bytes(bytes);
-    out.extend_from_slice(&bytes[..done]);
-    for (at, &byte) in bytes.iter().enumerate().skip(done) {
-        let short = match byte {
-            b'"' => b"\\\"",
-            b'\\' => b"\\\\",
-            b'\n' => b"\\n",
-            b'\r' => b"\\r",
-            b'\t' => b"\\t",
-            0..0x20 => {
-                out.extend_from_slice(&bytes[done..at]);
-                done = at + 1;
-                let hex = |n: u8| b"0123456789abcdef"[usize::from(n & 15)];
-                out.extend_from_slice(&[b'\\', b'u', b'0', b'0', hex(byte >> 4), hex(byte)]);
-                continue;
-            }
-            _ => continue,
-        };
-        out.extend_from_slice(&bytes[done..at]);
-        out.extend_from_slice(short);
-        done = at + 1;
-    }
-    out.extend_from_slice(&bytes[done..]);
-    out.push(b'"');
-}
-
-/// Appends a whole number.
-pub(crate) fn write_whole(n: u64, out: &mut Vec<u8>) {
-    let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    let mut left = n;
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (left % 10) as u8;
-        left /= 10;
-        if left == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
-/// Appends a finite number the way a double is written: always with a point or an exponent, and exactly.
-pub(crate) fn write_double(n: f64, out: &mut Vec<u8>) {
-    use std::io::Write as _;
-    // Counting is what most numbers are for.
-    if n.fract() == 0.0 && n.abs() < 1e15 && n.to_bits() != (-0.0f64).to_bits() {
-        if n < 0.0 {
-            out.push(b'-');
-        }
-        write_whole(n.abs() as u64, out);
-        out.extend_from_slice(b".0");
-        return;
-    }
-    // Writing to memory cannot fail.
-    let _ = write!(out, "{n:?}");
 }
 
 #[cfg(test)]
@@ -578,62 +516,6 @@ mod tests {
             assert!(Raw::document(&text[..text.len() - 1]).is_err(), "{depth}");
             assert!(Raw::document(&text.replacen("}]", "]}", 1)).is_err(), "{depth}");
         }
-    }
-
-    #[test]
-    fn strings_come_back_as_they_went() {
-        let around: Vec<String> = (0..20)
-            .map(|n| format!("{}\"{}\\{}\u{1f}é", "x".repeat(n), "y".repeat(9), "ü".repeat(7)))
-            .collect();
-        for text in around.iter().map(String::as_str).chain([
-            "",
-            "plain",
-            "q\"b\\n\n\r\t\u{0}\u{1f}\u{8}\u{7f}",
-            "ü💥\u{2028}",
-            "\\u0041",
-        ]) {
-            let mut out = Vec::new();
-            write_string(text, &mut out);
-            let written = std::str::from_utf8(&out).unwrap();
-            assert_eq!(serde_json::from_str::<String>(written).unwrap(), text);
-            let raw = Raw::document(written).unwrap();
-            assert_eq!(raw.string().unwrap().unwrap(), text);
-        }
-        let escaped = Raw::document(r#""\ud83d\udca5\/\b\f\u00e9x""#).unwrap();
-        assert_eq!(escaped.string().unwrap().unwrap(), "💥/\u{8}\u{c}éx");
-        for half in [r#""\ud83d""#, r#""\udca5""#, r#""\ud83dx""#, r#""\ud83d\u0041""#, r#""\ud83d\ud83d""#] {
-            assert_eq!(Raw::document(half).unwrap().string(), Some(Err(HalfPair)), "{half}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_written_as_doubles_and_come_back_exactly() {
-        let written = |n| {
-            let mut out = Vec::new();
-            write_double(n, &mut out);
-            String::from_utf8(out).unwrap()
-        };
-        assert_eq!(written(1.0), "1.0");
-        assert_eq!(written(-3.0), "-3.0");
-        assert_eq!(written(0.0), "0.0");
-        assert_eq!(written(1.5), "1.5");
-        for n in [
-            0.1,
-            1e21,
-            1e-7,
-            123_456_789_012_345_680.0,
-            f64::MAX,
-            f64::MIN_POSITIVE,
-            5e-324,
-            999_999_999_999_999.0,
-            1e15,
-        ] {
-            let text = written(n);
-            assert!(text.contains(['.', 'e']), "{text}");
-            assert_eq!(Raw::document(&text).unwrap().number(), Some(n), "{text}");
-            assert_eq!(serde_json::from_str::<f64>(&text).unwrap(), n, "{text}");
-        }
-        assert_eq!(Raw::document("1e999").unwrap().number(), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The limits of a run and the policy they belong to, as they are sent.
 
 use super::ids::{Digest, PolicyId};
-use super::json::{write_string, write_whole};
+use super::write::{write_string, write_whole};
 
 /// Limits as a host sends them; what is absent has the default of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

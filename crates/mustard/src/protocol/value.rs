@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use outrigger_vm::boundary::Plain;
 
-use super::json::{Cursor, HalfPair, Malformed, Raw, write_double, write_string};
+use super::json::{Cursor, HalfPair, Malformed, Raw};
+use super::write::{write_double, write_string};
 
 /// The deepest value that may cross: the same as the engine's own limit.
 pub const DEEPEST: usize = 128;

@@ -1,11 +1,10 @@
 //! Requests to JSON: what a host sends.
 
 use super::feature::{Framing, VERSION};
-use super::json::{write_string, write_whole};
 use super::limits::Limits;
 use super::request::{Answer, Claim, Method, Payload, Request};
 use super::value::write_value;
-use super::write::{Object, write_base64};
+use super::write::{Object, write_base64, write_string, write_whole};
 
 impl Request<'_> {
     /// Appends the request as a whole frame or line.

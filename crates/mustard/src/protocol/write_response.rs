@@ -114,7 +114,7 @@ fn write_greeting(greeting: &Greeting, result: &mut Object<'_>) {
     result.text("name", &greeting.name);
     result.text("version", &greeting.version);
     super::write::array(result.key("protocol_versions"), &greeting.protocol_versions, |n, out| {
-        super::json::write_whole(*n, out);
+        super::write::write_whole(*n, out);
     });
     result.text("engine", &greeting.engine);
     result.texts("features", &greeting.features);
