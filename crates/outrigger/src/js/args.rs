@@ -21,7 +21,7 @@ pub(crate) enum JsCommand {
     /// Show what a kept run waits for, how big it is and what it may do. Runs nothing.
     Inspect(InspectArgs),
     /// Measure a script: time to start, to compile, to run, and the price of a host call.
-    Bench(BenchArgs),
+    Bench(Box<BenchArgs>),
 }
 
 /// What a script is given.

@@ -30,7 +30,7 @@ pub(crate) fn run(command: JsCommand, format: Format) -> anyhow::Result<ExitCode
             JsCommand::Step(args) => step::step(*args, format).await,
             JsCommand::Resume(args) => resume::go_on(*args, format).await,
             JsCommand::Inspect(args) => inspect::run(args, format).await,
-            JsCommand::Bench(args) => bench::run(args, format).await,
+            JsCommand::Bench(args) => bench::run(*args, format).await,
         }
     })?;
     // A thread may still wait for a line that nobody types.
