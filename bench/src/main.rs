@@ -38,6 +38,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("peer", Bench::Rows(peer::bench)),
     ("spawn", Bench::Rows(spawn::bench)),
     ("vm", Bench::Rows(vm::bench)),
+    ("vm-snapshots", Bench::Figures(vm::snapshots::bench)),
     ("mustard", Bench::Figures(mustard::bench)),
 ];
 

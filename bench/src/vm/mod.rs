@@ -7,6 +7,7 @@
 mod engines;
 mod growth;
 mod programs;
+pub(crate) mod snapshots;
 
 use std::sync::Arc;
 use std::time::Duration;
