@@ -30,12 +30,13 @@ pub struct Budgets {
 }
 
 impl Budgets {
-    /// What `mustard-sidecar` keeps.
+    /// What `mustard-sidecar` keeps. Machines are few: each holds a quarter of a megabyte, and a restore costs less than what
+    /// it does to the processor's caches to go through the memory of many.
     pub const USUAL: Budgets = Budgets {
         program_bytes: 32 << 20,
         snapshot_bytes: 64 << 20,
         policies: 4096,
-        machines: 64,
+        machines: 8,
         machine_bytes: 32 << 20,
     };
 }
