@@ -37,8 +37,11 @@ fn measure() -> Result<Vec<Figure>> {
     let (program, abandoned) = (talk.program(SCRIPT)?, talk.program(ABANDONED)?);
     let mut waiting = Waiting::default();
     let mut left_behind = 0;
-    let mut settled = Bytes(0);
+    let (mut settled, mut half_way) = (Bytes(0), Bytes(0));
     for run in 0..RUNS {
+        if run == RUNS / 2 {
+            half_way = talk.child.resident()?.all;
+        }
         if run == SETTLED {
             settled = talk.child.resident()?.all;
             let kept = Bytes(left_behind);
@@ -61,7 +64,12 @@ fn measure() -> Result<Vec<Figure>> {
         measured: Ok(Measured::Size(grown)),
         floor: None,
         goal: MARGIN,
-        note: format!("from {} after {SETTLED} runs to {}", size(settled), size(end)),
+        note: format!(
+            "{} after {SETTLED} runs, {} half way, {} at the end",
+            size(settled),
+            size(half_way),
+            size(end)
+        ),
     }])
 }
 
