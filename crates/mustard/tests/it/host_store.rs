@@ -250,7 +250,8 @@ fn what_a_crash_left_of_a_run_without_a_snapshot_is_swept_and_nothing_else_is() 
         open(kind, at.path());
         let mut expected = [held.to_string(), kept.run.to_string()];
         let mut left = runs();
-        (left.sort(), expected.sort());
+        left.sort();
+        expected.sort();
         assert_eq!(left, expected, "{kind:?}");
     }
 }
