@@ -3,6 +3,7 @@
 
 use super::library::Library;
 use crate::code::{Base, Function, Op, Program, SourceText, WINDOW};
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 /// All loaded code.
@@ -21,6 +22,22 @@ pub(crate) struct Code {
     entries: Vec<Entry>,
     /// How the programs are spelled in a snapshot, once somebody has asked.
     spelled: OnceLock<Arc<[u8]>>,
+}
+
+/// Code that is being run: its tables, and where its programs are laid out. One reference for the loop to keep.
+#[derive(Debug)]
+pub(crate) struct Running<'c> {
+    pub(super) code: &'c Code,
+    pub(super) stage: &'c [Op],
+}
+
+impl Deref for Running<'_> {
+    type Target = Code;
+
+    #[inline]
+    fn deref(&self) -> &Code {
+        self.code
+    }
 }
 
 /// What entering a function needs.

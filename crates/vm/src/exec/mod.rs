@@ -67,7 +67,7 @@ mod trace;
 
 pub(crate) use arith::text;
 pub(crate) use call::Calling;
-pub(crate) use code_table::Code;
+pub(crate) use code_table::{Code, Running};
 pub(crate) use frame::{Frame, FrameFlags};
 pub use helper::Helper;
 pub(crate) use image::{Image, REGISTERS, image};
@@ -81,7 +81,7 @@ pub(crate) use suspend::{RECORD_FIELDS, Resume, Settled, saved_frame};
 pub use trace::{Place, Report};
 
 use crate::ast::Text;
-use crate::code::{Base, Constant, Op, Program};
+use crate::code::{Base, Constant, Program};
 use crate::compile::{CompileError, Source, compile};
 use crate::heap::{AllocError, Attrs, Flags, Heap, Key, Marker, OverLimit, Pace, Point, atoms};
 use crate::parse::{Diagnostic, FreeNames, NestingLimit, Options, Permission, RegexProblem, TopLevel, parse};
@@ -360,13 +360,13 @@ impl Vm {
         }
         let code = Arc::clone(&self.state.code);
         let stage = Stage::with(&code);
-        let step = self.run_on(slices, &code, stage.ops());
+        let step = self.run_on(slices, &Running { code: &code, stage: stage.ops() });
         stage.leave();
         step
     }
 
     /// Runs frames and microtasks until something is needed from outside.
-    fn run_on(&mut self, slices: Slices, code: &Code, stage: &[Op]) -> Step {
+    fn run_on(&mut self, slices: Slices, code: &Running<'_>) -> Step {
         loop {
             if self.state.frames.is_empty() {
                 let spent = self.state.fuel == 0 && self.state.reserve > 0;
@@ -383,7 +383,7 @@ impl Vm {
                     continue;
                 }
             }
-            match run::run(&mut self.state, &mut self.regs, code, stage) {
+            match run::run(&mut self.state, &mut self.regs, code) {
                 Exit::Done(value) => {
                     self.state.root.get_or_insert(value);
                 }

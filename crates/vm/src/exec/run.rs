@@ -5,7 +5,7 @@
 
 use super::arith::{self, Arith, Relation, Unary};
 use super::call::{Calling, cell_value};
-use super::code_table::{Code, Entry};
+use super::code_table::{Code, Entry, Running};
 use super::frame::FrameFlags;
 use super::property::{self, Missing};
 use super::state::{Exit, Limit, NO_SHAPE, State};
@@ -24,9 +24,9 @@ const FAR_COST: u64 = 1024;
 pub(crate) const SPAN: usize = 256;
 
 /// Runs until the bottom frame returns, throws, suspends or hits a limit.
-pub(crate) fn run(st: &mut State, regs: &mut Vec<Value>, code: &Code, stage: &[Op]) -> Exit {
+pub(crate) fn run(st: &mut State, regs: &mut Vec<Value>, code: &Running<'_>) -> Exit {
     loop {
-        let exit = dispatch(st, regs, code, stage);
+        let exit = dispatch(st, regs, code);
         let again = match exit {
             Exit::Enter => Ok(()),
             Exit::Throw(exception) => st.unwind(regs, code, exception),
@@ -140,7 +140,7 @@ fn grow(regs: &mut Vec<Value>, end: usize) {
 
 #[expect(clippy::too_many_lines, reason = "one arm per instruction: splitting it would split the jump table")]
 #[expect(clippy::cognitive_complexity, reason = "likewise")]
-fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code, stage: &[Op]) -> Exit {
+fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Running<'_>) -> Exit {
     'frame: loop {
         // Only what the loop needs is copied out of the frame; cold arms look again.
         let Some(top) = st.frames.last() else { return Exit::Done(Value::UNDEFINED) };
@@ -157,7 +157,7 @@ fn dispatch(st: &mut State, regs: &mut Vec<Value>, code: &Code, stage: &[Op]) ->
         }
         let Some(top) = st.frames.last() else { return Exit::Done(Value::UNDEFINED) };
         let (frame_base, flags, closure) = (top.base, top.flags, top.closure);
-        let ops = code.window(stage, entry, start);
+        let ops = code.window(code.stage, entry, start);
         st.page = start & !PAGE_MASK;
         st.above = entry.registers as u8;
         let base = frame_base as usize;
