@@ -13,8 +13,10 @@
 //! the whole operation after `Collect`.
 //!
 //! A heap can be an *image*, from which others are forked (`shared`): what a fork starts with is not charged to it and never
-//! collected. `save` writes in what a fork differs from its image, `load` reads it back, `check` trusts none of it. A new
-//! kind of record, or a new field of one, takes a line in `save` and one in `load`.
+//! collected. Arenas list the image's records that are written to (`arena`), so that a collection and a snapshot look at
+//! nothing else of it. `save` writes in what a fork differs from its image, objects as tables (`rows`) and values in columns
+//! (`codec`); `load` and `read` read it back, `check` trusts none of it, and `recycle` keeps the memory of a heap that is gone for the
+//! next. A new kind of record, or a new field of one, takes a line in `save`, one in `load` and one in `recycle`.
 //!
 //! Not here yet: module namespaces (answered `Exotic`), finalisation callbacks, and a dense form for frozen arrays (they
 //! are sparse, so reading them costs a hash lookup).

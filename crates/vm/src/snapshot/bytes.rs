@@ -1,7 +1,8 @@
 //! How everything in a blob is spelled: varints, counted lists, and a reader that trusts nothing.
 //!
-//! A reader has a budget of memory: whatever is allocated on behalf of the blob is paid for first, and a list is never
-//! longer than the bytes that are left could describe. So a hostile length is an error before it is an allocation.
+//! A reader has a budget of memory: whatever is allocated on behalf of the blob is paid for first. A list is never longer than
+//! the bytes that are left could describe, unless it is one that goes on in equal steps, which only the budget bounds. So
+//! a hostile length is an error before it is an allocation.
 
 /// What is wrong with a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
