@@ -63,6 +63,21 @@ fn the_snapshot_of_a_small_script_is_below_one_and_a_half_kilobytes() {
 }
 
 #[test]
+fn a_thousand_rows_take_less_than_fifteen_bytes_each_and_a_thousand_alike_next_to_nothing() {
+    let row = "{ id: i, name: 'row ' + i, value: i * 1.5, ok: true }";
+    let size = |row: &str| {
+        let source = format!("const rows = []; for (let i = 0; i < 1000; i++) rows.push({row}); ask(1)");
+        suspended(&source).snapshot().expect("the engine works").len()
+    };
+    assert!(size(row) < 15_000, "{} bytes", size(row));
+    assert!(
+        size("{ id: i, ok: true, none: null }") < 600,
+        "{} bytes",
+        size("{ id: i, ok: true, none: null }")
+    );
+}
+
+#[test]
 fn a_program_comes_back_from_its_bytes_and_runs_in_many_machines() {
     let program = Program::compile("const f = n => n < 2 ? n : f(n - 1) + f(n - 2); f(10) + ask(2)")
         .expect("it compiles");
@@ -89,6 +104,9 @@ const RICH: &[&str] = &[
     "const later = []; const gen = async function* () { yield 1; yield await ask(2) }; const a = gen(); later.push(a.next(), a.next(), a.return(5));
      const q = new Promise(r => later.push(r)); q.then(v => ask(v)).catch(() => 0); const all = Promise.all([ask(1), ask(2), q]);
      for (const f of later) if (typeof f === 'function') f(9); const out = []; for await (const v of a) out.push(v); (await all).concat(out, await ask(3)).join()",
+    "const rows = []; for (let i = 0; i < 30; i++) rows.push({ id: i, name: 'row ' + i, value: i * 1.5, ok: true, more: [i, -i], by: () => i });
+     const wide = rows.map(r => ({ ...r, a: 1, b: 2, c: r })); Array.prototype.extra = rows; ask(1); rows[7].ok = null; delete wide[3].a;
+     ask(2); [rows.length, wide[9].c.by(), rows.map(r => r.name).join().length, ask(3)].join()",
 ];
 
 fn snapshot_of(source: &str, calls: u32) -> Vec<u8> {
