@@ -255,9 +255,13 @@ fn in_dialect(diagnostic: &Diagnostic, source: &str) -> String {
     }
     if message.ends_with("scripts have no modules") {
         let rest = source.get(diagnostic.span.start as usize..).unwrap_or_default();
-        let called = rest.strip_prefix("import").is_some_and(|rest| rest.trim_start().starts_with('('));
-        return if called { "dynamic import() is not supported" } else { "module syntax is not supported" }
-            .to_owned();
+        let follows = rest.strip_prefix("import").map_or("", str::trim_start);
+        let words = match follows.as_bytes().first() {
+            Some(b'(') => "dynamic import() is not supported",
+            Some(b'.') => "meta properties are not supported",
+            _ => "module syntax is not supported",
+        };
+        return words.to_owned();
     }
     message.clone()
 }

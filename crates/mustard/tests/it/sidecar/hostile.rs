@@ -2,10 +2,11 @@
 
 use outrigger_mustard::protocol::feature::Framing;
 use outrigger_mustard::protocol::ids::SnapshotId;
-use outrigger_mustard::sidecar::Budgets;
+use outrigger_mustard::sidecar::{Budgets, Surroundings, World, serve};
 use serde_json::{Value, json};
+use std::time::Duration;
 
-use super::kit::{Talk, answers, frame, number, policy, responses};
+use super::kit::{NOW, Talk, answers, frame, number, policy, responses};
 
 /// A generator whose numbers depend on nothing but the seed.
 struct Dice(u64);
@@ -289,6 +290,48 @@ fn five_thousand_runs_keep_no_more_than_the_budgets() {
     // Tests of other threads allocate as well: the room is wide, a leak of machines would be hundreds of megabytes.
     let grown = resident().saturating_sub(before);
     assert!(grown < outputs * 4 + (160 << 20), "{grown} bytes more, {outputs} of them answers");
+}
+
+/// A world that fails at its second seed, as an engine with a fault would.
+struct Failing {
+    seeds: u32,
+}
+
+impl World for Failing {
+    fn now_ms(&mut self) -> f64 {
+        NOW
+    }
+
+    fn elapsed(&mut self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn entropy(&mut self) -> u64 {
+        self.seeds += 1;
+        assert_ne!(self.seeds, 2, "this test panics here");
+        7
+    }
+}
+
+#[test]
+fn a_fault_of_the_engine_costs_one_run_and_is_answered() {
+    let mut talk = Talk::new(Framing::Binary);
+    let suspended = talk.run("ask(1) + 1", &["ask"]);
+    talk.put(&json!({"method": "start", "program_id": program_of(&talk), "options": {}}), b"");
+    talk.put(&talk.cached(&suspended, number(41.0)), b"");
+    let nobody = Surroundings { landlock: "none".into(), seccomp: "none".into() };
+    let mut output = Vec::new();
+    let world = Failing { seeds: 0 };
+    let end = serve(&talk.sent[..], &mut output, Framing::Binary, world, Budgets::USUAL, nobody);
+    assert!(end.is_ok(), "{end:?}");
+    let said = responses(&output, Framing::Binary);
+    let [.., failed, resumed] = &said[..] else { panic!("two answers at least") };
+    assert!(failed.error().starts_with("Runtime: internal error"), "{}", failed.error());
+    assert_eq!(resumed.value(), &json!({"Number": {"Finite": 42.0}}), "the run beside it goes on");
+}
+
+fn program_of(talk: &Talk) -> String {
+    talk.hear().0[0].id("program_id")
 }
 
 /// Bytes of this process in memory.
