@@ -9,8 +9,11 @@ use outrigger_wire::frame::FramePart;
 
 use super::Fatal;
 
-/// What is read at once, and what the buffer is kept at.
+/// What is read at once.
 const USUAL: usize = 64 * 1024;
+
+/// What the buffer is kept at: what a usual request may have.
+const KEPT: usize = 1 << 20;
 
 /// The two lengths before a frame.
 const PREFIX: usize = 8;
@@ -123,7 +126,7 @@ impl<R: Read> Input<R> {
         self.start = self.used;
         if self.start == self.end {
             (self.start, self.end, self.used) = (0, 0, 0);
-            if self.buffer.len() > USUAL {
+            if self.buffer.len() > KEPT {
                 self.buffer = Vec::new();
             }
         }

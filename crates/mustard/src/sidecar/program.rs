@@ -4,8 +4,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use outrigger_supervise::sandbox::{Landlock, LandlockStatus, Layer, confine_self};
 
@@ -83,13 +86,47 @@ fn be_a_sidecar(framing: Framing) -> Result<(), String> {
     serve(input, output, framing, world, Budgets::USUAL, surroundings).map_err(|fatal| fatal.to_string())
 }
 
+/// A stream that is looked at for a moment before it is waited for. A processor that falls asleep between two requests takes
+/// longer to wake than a script needs to go on, so when the last request came at once the next one is expected at once.
+struct Eager {
+    input: File,
+    soon: bool,
+}
+
+/// How long a request may take to count as having come at once, and how long the next one is looked for.
+const AT_ONCE: Duration = Duration::from_micros(60);
+
+impl Read for Eager {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let began = Instant::now();
+        if self.soon {
+            // Whoever shares the processor may be the one who writes, so they go first.
+            rustix::thread::sched_yield();
+            while began.elapsed() < AT_ONCE && !self.has_something() {
+                rustix::thread::sched_yield();
+            }
+        }
+        let count = self.input.read(into);
+        self.soon = began.elapsed() < AT_ONCE;
+        count
+    }
+}
+
+impl Eager {
+    /// Whether reading would not wait; if that cannot be known, it is tried.
+    fn has_something(&self) -> bool {
+        let mut waiting = [PollFd::new(&self.input, PollFlags::IN)];
+        poll(&mut waiting, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).map_or(true, |ready| ready > 0)
+    }
+}
+
 /// Standard input and output without the buffers and locks of the library around them.
-fn streams() -> io::Result<(File, File)> {
+fn streams() -> io::Result<(Eager, File)> {
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     let output = io::stdout().as_fd().try_clone_to_owned()?;
     grow_pipe(&input);
     grow_pipe(&output);
-    Ok((File::from(input), File::from(output)))
+    Ok((Eager { input: File::from(input), soon: false }, File::from(output)))
 }
 
 #[cfg(target_os = "linux")]
