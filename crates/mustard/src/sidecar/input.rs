@@ -278,13 +278,15 @@ mod tests {
 
     #[test]
     fn what_one_large_request_took_is_given_back() {
-        let large = frame(b"{}", &vec![1; 300_000]);
-        let bytes = [&large[..], &frame(b"{}", b"")].concat();
-        let mut input = Input::new(&bytes[..]);
-        assert_eq!(input.frame(1 << 20).unwrap().unwrap().blob.len(), 300_000);
-        assert!(input.frame(1 << 20).unwrap().is_some());
-        assert!(input.frame(1 << 20).unwrap().is_none());
-        assert!(input.buffer.len() <= USUAL);
+        for (size, kept) in [(3_000_000, USUAL), (300_000, KEPT)] {
+            let large = frame(b"{}", &vec![1; size]);
+            let bytes = [&large[..], &frame(b"{}", b"")].concat();
+            let mut input = Input::new(&bytes[..]);
+            assert_eq!(input.frame(4 << 20).unwrap().unwrap().blob.len(), size);
+            assert!(input.frame(4 << 20).unwrap().is_some());
+            assert!(input.frame(4 << 20).unwrap().is_none());
+            assert!(input.buffer.len() <= kept, "{} bytes", input.buffer.len());
+        }
         // An announcement alone costs nothing.
         let mut input = Input::new(&[0, 0, 0, 64, 0, 0, 0, 64][..]);
         assert!(input.frame(u64::MAX).is_err());
