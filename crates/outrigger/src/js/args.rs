@@ -10,12 +10,39 @@ use outrigger_mustard::host::Plain;
 use super::json::FromJson;
 use crate::args::{Bytes, duration};
 
+const RUN_HELP: &str = "\
+Exit status:
+  0    done
+  1    the script failed
+  3    a limit or the time was exceeded
+  4    it is not a valid script
+  75   the run waits for somebody and is kept
+  125  outrigger itself failed
+  130  stopped by Ctrl-C
+
+Examples:
+  outrigger js run script.js
+  echo 'n * 2' | outrigger js run - --input n=21
+  outrigger js run report.js --allow load_user='./load-user.sh' --allow now='json:\"2026-01-01\"'
+  outrigger js run deploy.js --allow approve     (it is kept at approve(); js resume goes on)
+  outrigger js run notes.js --mcp fs='npx -y @modelcontextprotocol/server-filesystem .'
+  outrigger --json js run script.js --instructions 5000000 --heap 64M";
+
+const STEP_HELP: &str = "\
+At each call: type JSON to answer, `error MESSAGE` to throw, `call` to let the capability's own command answer, `keep` to
+leave the run for later, `quit` to cancel it, `help` for more. Any name the script calls can be granted with --allow.
+
+Examples:
+  outrigger js step script.js --allow approve --allow fetch='curl -s https://example.com/data.json'";
+
 #[derive(Subcommand)]
 pub(crate) enum JsCommand {
     /// Run a script in a sandbox against the capabilities it is given.
-    Run(Box<RunArgs>),
+    #[command(after_help = RUN_HELP)]
+    Run(Box<ScriptArgs>),
     /// Run a script and stop at every host call: look at the arguments, answer, or leave it for later.
-    Step(Box<StepArgs>),
+    #[command(after_help = STEP_HELP)]
+    Step(Box<ScriptArgs>),
     /// Go on with a run that was kept at a host call.
     Resume(Box<ResumeArgs>),
     /// Show what a kept run waits for, how big it is and what it may do. Runs nothing.
@@ -108,44 +135,9 @@ pub(crate) struct StoreArgs {
     pub(crate) store: Option<PathBuf>,
 }
 
+/// A script and what it is given.
 #[derive(Args)]
-#[command(after_help = "\
-Exit status:
-  0    done
-  1    the script failed
-  3    a limit or the time was exceeded
-  4    it is not a valid script
-  75   the run waits for somebody and is kept
-  125  outrigger itself failed
-  130  stopped by Ctrl-C
-
-Examples:
-  outrigger js run script.js
-  echo 'n * 2' | outrigger js run - --input n=21
-  outrigger js run report.js --allow load_user='./load-user.sh' --allow now='json:\"2026-01-01\"'
-  outrigger js run deploy.js --allow approve     (it is kept at approve(); js resume goes on)
-  outrigger js run notes.js --mcp fs='npx -y @modelcontextprotocol/server-filesystem .'
-  outrigger --json js run script.js --instructions 5000000 --heap 64M")]
-pub(crate) struct RunArgs {
-    /// The script, or - for standard input.
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
-
-    #[command(flatten)]
-    pub(crate) world: WorldArgs,
-
-    #[command(flatten)]
-    pub(crate) store: StoreArgs,
-}
-
-#[derive(Args)]
-#[command(after_help = "\
-At each call: type JSON to answer, `error MESSAGE` to throw, `call` to let the capability's own command answer, `keep` to
-leave the run for later, `quit` to cancel it, `help` for more. Any name the script calls can be granted with --allow.
-
-Examples:
-  outrigger js step script.js --allow approve --allow fetch='curl -s https://example.com/data.json'")]
-pub(crate) struct StepArgs {
+pub(crate) struct ScriptArgs {
     /// The script, or - for standard input.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,

@@ -2,14 +2,14 @@
 
 use outrigger_mustard::host::{Capabilities, Ending, Failed, HostKey, Run};
 
-use super::args::RunArgs;
+use super::args::ScriptArgs;
 use super::tool::{self, Tool, Tools};
 use super::{console, keep, launch, show};
 use crate::args::StdinArg;
 use crate::exec::owner::{Owner, Wish};
 use crate::say::Format;
 
-pub(crate) async fn run(args: RunArgs, format: Format) -> anyhow::Result<u8> {
+pub(crate) async fn run(args: ScriptArgs, format: Format) -> anyhow::Result<u8> {
     let source = launch::read_source(&args.file)?;
     let supervisor = launch::supervisor();
     let tools = tool::open(&args.world.tools.allow, &args.world.tools.mcp, &supervisor).await?;

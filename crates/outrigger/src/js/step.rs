@@ -8,7 +8,7 @@ use outrigger_mustard::host::{Call, Canceller, Capabilities, HostError, Reply};
 use serde::Serialize;
 use tokio::sync::Mutex;
 
-use super::args::StepArgs;
+use super::args::ScriptArgs;
 use super::json::{FromJson, Json};
 use super::show::printable;
 use super::tool::{self, Tool, Tools};
@@ -23,7 +23,7 @@ const HELP: &str = "\
   quit            cancel the run
 ";
 
-pub(crate) async fn step(args: StepArgs, format: Format) -> anyhow::Result<u8> {
+pub(crate) async fn step(args: ScriptArgs, format: Format) -> anyhow::Result<u8> {
     if args.file.as_os_str() == "-" {
         bail!("js step reads answers from standard input, so the script must be a file");
     }
