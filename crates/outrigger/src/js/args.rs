@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use outrigger_mustard::host::Plain;
+use outrigger_mustard::host::{Limits, Plain};
 
 use super::json::FromJson;
 use crate::args::{Bytes, duration};
@@ -97,6 +97,10 @@ pub(crate) struct ToolArgs {
 /// How much a script may use.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct LimitArgs {
+    /// Several limits at once, by their names in the protocol: NAME=NUMBER,… or a JSON object. The options below win.
+    #[arg(long, value_name = "LIMITS", help_heading = "Limits")]
+    pub(crate) limits: Option<LimitsArg>,
+
     /// Instructions in all [default: 1000000].
     #[arg(long, value_name = "NUMBER", help_heading = "Limits")]
     pub(crate) instructions: Option<u64>,
@@ -246,6 +250,49 @@ pub(crate) struct McpArg {
 pub(crate) struct AnswerArg {
     pub(crate) call: Option<u64>,
     pub(crate) value: Plain,
+}
+
+/// `NAME=NUMBER,…` or a JSON object
+#[derive(Clone, Copy)]
+pub(crate) struct LimitsArg(pub(crate) Limits);
+
+impl FromStr for LimitsArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut limits = Limits::DEFAULTS;
+        for (name, number) in named_numbers(text)? {
+            let limit = match name.as_str() {
+                "instruction_budget" => &mut limits.instruction_budget,
+                "heap_limit_bytes" => &mut limits.heap_limit_bytes,
+                "allocation_budget" => &mut limits.allocation_budget,
+                "call_depth_limit" => &mut limits.call_depth_limit,
+                "max_outstanding_host_calls" => &mut limits.max_outstanding_host_calls,
+                _ => {
+                    return Err(format!(
+                        "there is no limit `{name}`; there are instruction_budget, heap_limit_bytes, allocation_budget, \
+                         call_depth_limit and max_outstanding_host_calls"
+                    ));
+                }
+            };
+            *limit = Some(number);
+        }
+        Ok(LimitsArg(limits))
+    }
+}
+
+fn named_numbers(text: &str) -> Result<Vec<(String, u64)>, String> {
+    if text.trim_start().starts_with('{') {
+        let read: Result<std::collections::BTreeMap<String, u64>, _> = serde_json::from_str(text);
+        let read = read.map_err(|error| format!("limits are names and whole numbers ({error})"))?;
+        return Ok(read.into_iter().collect());
+    }
+    let pair = |part: &str| {
+        let (name, number) = part.split_once('=').ok_or_else(|| format!("`{part}` is not NAME=NUMBER"))?;
+        let number = number.trim().parse().map_err(|_| format!("`{number}` is not a whole number"))?;
+        Ok((name.trim().to_owned(), number))
+    };
+    text.split(',').map(pair).collect()
 }
 
 impl AllowArg {

@@ -92,12 +92,13 @@ pub(crate) async fn compile(
 
 /// What the script may use, as the user says.
 pub(crate) fn limits(args: &LimitArgs) -> Limits {
+    let named = args.limits.map_or(Limits::DEFAULTS, |limits| limits.0);
     Limits {
-        instruction_budget: args.instructions,
-        heap_limit_bytes: args.heap.map(|bytes| bytes.0),
-        allocation_budget: args.objects,
-        call_depth_limit: args.call_depth,
-        max_outstanding_host_calls: args.host_calls,
+        instruction_budget: args.instructions.or(named.instruction_budget),
+        heap_limit_bytes: args.heap.map(|bytes| bytes.0).or(named.heap_limit_bytes),
+        allocation_budget: args.objects.or(named.allocation_budget),
+        call_depth_limit: args.call_depth.or(named.call_depth_limit),
+        max_outstanding_host_calls: args.host_calls.or(named.max_outstanding_host_calls),
     }
 }
 

@@ -141,6 +141,10 @@ fn limits_and_time_end_a_run_with_a_code_of_their_own() {
     let endless = bench.script("while (true) {}");
     let budget = bench.run(&["--json", "js", "run", &endless, "--instructions", "10000"]);
     assert_eq!((budget.code(), &budget.event("failed")["code"]), (3, &"limit_instructions".into()));
+    for limits in ["instruction_budget=10000,call_depth_limit=9", r#"{"instruction_budget": 10000}"#] {
+        let named = bench.run(&["--json", "js", "run", &endless, "--limits", limits]);
+        assert_eq!((named.code(), &named.event("failed")["code"]), (3, &"limit_instructions".into()));
+    }
     let long = ["--json", "js", "run", &endless, "--instructions", "1000000000000000"];
     let deadline = bench.run(&[&long[..], &["--deadline", "50ms"]].concat());
     assert_eq!((deadline.code(), &deadline.event("failed")["code"]), (3, &"limit_deadline".into()));
@@ -363,7 +367,9 @@ fn two_who_resume_the_same_ticket_at_once_get_it_once() {
 fn mistakes_on_the_command_line_say_what_to_do() {
     let bench = Bench::new();
     let script = bench.script("1");
-    let cases: [(&[&str], i32, &str); 8] = [
+    let cases: [(&[&str], i32, &str); 10] = [
+        (&["js", "run", &script, "--limits", "memory=3"], 2, "there is no limit `memory`"),
+        (&["js", "run", &script, "--limits", "heap_limit_bytes=much"], 2, "not a whole number"),
         (&["js", "run", "missing.js"], 125, "missing.js cannot be opened"),
         (&["js", "run"], 2, "FILE"),
         (&["js", "run", &script, "--input", "n"], 2, "NAME=JSON is needed"),
