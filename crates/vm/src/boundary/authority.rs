@@ -94,7 +94,7 @@ impl State {
     }
 
     /// How many registers mean something: up to the end of the top frame, or of the arguments of one that is about to start.
-    fn registers_in_use(&self) -> usize {
+    pub(crate) fn registers_in_use(&self) -> usize {
         let Some(top) = self.frames.last() else { return 0 };
         let own = top.base + u32::from(self.code.function(top.func).registers);
         let given = if top.pc == 0 { top.base + 1 + top.argc } else { 0 };

@@ -25,7 +25,7 @@ const MOST_CALLS: u64 = 1 << 53;
 /// Writes a machine. It is collected first.
 pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
     vm.state.held.clear();
-    let used = registers_in_use(&vm.state);
+    let used = vm.state.registers_in_use();
     vm.regs.truncate(used);
     vm.regs.resize(room_for(&vm.state, used), Value::UNDEFINED);
     // Only a footprint beyond all limits can make this fail, and then the run is as good as over.
@@ -206,14 +206,6 @@ fn read_machine(
     regs.resize(room_for(st, regs.len()), Value::UNDEFINED);
     vm.regs = regs;
     Ok((vm, used))
-}
-
-/// How many registers mean something: up to the end of the top frame, or of the arguments of one that is about to start.
-fn registers_in_use(st: &State) -> usize {
-    let Some(top) = st.frames.last() else { return 0 };
-    let own = top.base + u32::from(st.code.function(top.func).registers);
-    let given = if top.pc == 0 { top.base + 1 + top.argc } else { 0 };
-    own.max(given) as usize
 }
 
 /// How long the register file must be to run on.
