@@ -20,7 +20,7 @@ use super::show::Origin;
 use super::tool::{Tool, Tools};
 use crate::trees;
 
-/// The longest script.
+/// The longest script, and the longest file of inputs.
 const MAX_SOURCE: u64 = 32 << 20;
 
 /// How long a run may take that has no limit: longer than anybody waits.
@@ -37,30 +37,31 @@ pub(crate) struct Source {
 
 /// Reads a script from a file, or from standard input.
 pub(crate) fn read_source(file: &Path) -> anyhow::Result<Source> {
-    let from_stdin = file.as_os_str() == "-";
-    let name = if from_stdin { "<stdin>".to_owned() } else { file.display().to_string() };
-    let mut bytes = Vec::new();
-    if from_stdin {
-        std::io::stdin()
-            .take(MAX_SOURCE + 1)
-            .read_to_end(&mut bytes)
-            .context("standard input cannot be read")?;
-    } else {
-        let opened =
-            std::fs::File::open(file).with_context(|| format!("the script {name} cannot be opened"))?;
-        opened
-            .take(MAX_SOURCE + 1)
-            .read_to_end(&mut bytes)
-            .with_context(|| format!("{name} cannot be read"))?;
+    if file.as_os_str() == "-" {
+        let name = "<stdin>".to_owned();
+        let text = read_text(std::io::stdin(), &name)?;
+        return Ok(Source { origin: Origin { name }, text });
     }
-    if bytes.len() as u64 > MAX_SOURCE {
-        bail!("the script {name} is longer than {MAX_SOURCE} bytes");
-    }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        anyhow::anyhow!("the script {name} is not UTF-8 (byte {at})")
-    })?;
+    let name = file.display().to_string();
+    let text = read_file(file, "the script")?;
     Ok(Source { origin: Origin { name }, text })
+}
+
+fn read_file(file: &Path, what: &str) -> anyhow::Result<String> {
+    let name = format!("{what} {}", file.display());
+    let opened = std::fs::File::open(file).with_context(|| format!("{name} cannot be opened"))?;
+    read_text(opened, &name)
+}
+
+/// All of it, if it is text and not longer than a script may be.
+fn read_text(from: impl Read, name: &str) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    from.take(MAX_SOURCE + 1).read_to_end(&mut bytes).with_context(|| format!("{name} cannot be read"))?;
+    if bytes.len() as u64 > MAX_SOURCE {
+        bail!("{name} is longer than {MAX_SOURCE} bytes");
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| anyhow::anyhow!("{name} is not UTF-8 (byte {})", error.utf8_error().valid_up_to()))
 }
 
 /// A supervisor that has cleared up after hosts that crashed, where there is a place to write such things down.
@@ -133,8 +134,7 @@ fn inputs(world: &WorldArgs) -> anyhow::Result<Vec<(String, Plain)>> {
     let mut inputs = Vec::new();
     if let Some(path) = &world.inputs_file {
         let name = path.display();
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("the inputs {name} cannot be read"))?;
+        let text = read_file(path, "the inputs")?;
         let FromJson(read) =
             serde_json::from_str(&text).with_context(|| format!("the inputs {name} are not JSON"))?;
         match &read {

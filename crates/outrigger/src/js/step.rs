@@ -1,6 +1,6 @@
 //! `outrigger js step`: every host call is shown and waits for what the person says.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Read, Write};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
@@ -22,6 +22,9 @@ const HELP: &str = "\
   keep            leave the run as it is, to be resumed later
   quit            cancel the run
 ";
+
+/// The longest line that a person can type.
+const MAX_ANSWER: u64 = 32 << 20;
 
 pub(crate) async fn step(args: ScriptArgs, format: Format) -> anyhow::Result<u8> {
     if args.file.as_os_str() == "-" {
@@ -162,7 +165,8 @@ impl Person {
         }
         let read = tokio::task::spawn_blocking(|| {
             let mut line = String::new();
-            let count = std::io::stdin().lock().read_line(&mut line)?;
+            let count = std::io::stdin().lock().take(MAX_ANSWER + 1).read_line(&mut line)?;
+            anyhow::ensure!(count as u64 <= MAX_ANSWER, "an answer is longer than {MAX_ANSWER} bytes");
             Ok((count > 0).then_some(line))
         });
         read.await.context("the reader of standard input failed")?
