@@ -1,0 +1,1 @@
+//! The child's end: a kit for authors, and two children that are ready to run.
