@@ -60,6 +60,12 @@ const NEEDS: &[Need] = &[
         Scripts::Skip,
         "the test of our JSON-RPC peer against another implementation",
     ),
+    npm(
+        "@anthropic-ai/claude-code",
+        "2.1.325",
+        Scripts::Skip,
+        "the tests that drive the real Claude Code against a model server on loopback",
+    ),
 ];
 
 const fn debian(package: &'static str, probe: Probe, needed_by: &'static str) -> Need {
