@@ -3,7 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use outrigger_vm::exec::{Step, Vm};
+use outrigger_vm::exec::{Limits, Step, Vm};
+use outrigger_vm::heap::Limits as HeapLimits;
 use outrigger_vm::value::Value;
 
 use super::keep::Terms;
@@ -107,16 +108,15 @@ impl<W: World> Session<W> {
         let kept = self.kept.snapshot(&id);
         // A machine never holds more than what it ran under, so that the question needs no look at its heap.
         let trusted = kept.as_ref().is_some_and(|kept| covers(terms, &kept.ran_under.capabilities));
+        // What a machine holds is asked before how much it uses: it is read with room to be looked at.
+        let room = if trusted { limits } else { with_room(limits) };
         let mut vm = match (machine, kept) {
-            (Some(mut vm), _) => {
-                vm.set_limits(limits).map_err(refused)?;
-                vm
-            }
+            (Some(vm), _) => vm,
             (None, Some(kept)) if blob.is_empty() => {
                 let bytes = Rc::clone(&kept.bytes);
-                Box::new(Vm::restore_knowing(&bytes, limits, &mut self.known).map_err(refused)?)
+                Box::new(Vm::restore_knowing(&bytes, room, &mut self.known).map_err(refused)?)
             }
-            (None, _) => Box::new(Vm::restore_knowing(blob, limits, &mut self.known).map_err(refused)?),
+            (None, _) => Box::new(Vm::restore_knowing(blob, room, &mut self.known).map_err(refused)?),
         };
         if !trusted {
             let held = vm.capabilities();
@@ -125,6 +125,7 @@ impl<W: World> Session<W> {
                 return Err(Problem::new(Kind::SERIALIZATION, Code::UNAUTHORIZED_CAPABILITY, message));
             }
         }
+        vm.set_limits(limits).map_err(refused)?;
         Ok(vm)
     }
 
@@ -241,6 +242,21 @@ fn import(vm: &mut Vm, answer: &Answer) -> Result<Result<Value, Value>, Problem>
         }
     };
     made.map_err(|error| Problem::import(&error))
+}
+
+/// Limits under which a machine can be looked at but not run. Its memory stays bounded: by what it is to run under, or by
+/// what a run has that asks for nothing else.
+fn with_room(limits: Limits) -> Limits {
+    let usual = crate::protocol::limits::Limits::DEFAULTS.resolve().heap;
+    Limits {
+        instructions: u64::MAX,
+        call_depth: u32::MAX,
+        host_calls: u32::MAX,
+        heap: HeapLimits {
+            bytes: limits.heap.bytes.max(usual.bytes),
+            records: limits.heap.records.max(usual.records),
+        },
+    }
 }
 
 /// Whether the terms name all of these.
