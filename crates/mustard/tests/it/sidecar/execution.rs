@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::kit::{NOW, Said, Talk, both, both_whole, number};
+use super::kit::{LONG, NOW, SLOW, Said, Talk, both, both_cut, number};
 
 fn finite(n: f64) -> Value {
     json!({"Number": {"Finite": n}})
@@ -45,7 +45,7 @@ fn capabilities_never_run_in_the_child_it_suspends_and_the_host_does_the_work() 
 
 #[test]
 fn a_call_suspends_wherever_it_is_made() {
-    both_whole(|talk| {
+    both_cut(LONG, |talk| {
         for (source, calls, value) in [
             ("[1, 2, 3].map(x => ask(x)).reduce((a, b) => a + b)", 3, 60.0),
             ("const o = { get x() { return ask(4); } }; o.x", 1, 40.0),
@@ -69,7 +69,7 @@ fn a_call_suspends_wherever_it_is_made() {
 
 #[test]
 fn async_calls_are_surfaced_one_a_step_in_the_order_they_were_made_and_none_is_lost() {
-    both_whole(|talk| {
+    both(|talk| {
         let step = talk.run(
             "const f = async () => (await Promise.all([1, 2, 3].map(async x => await ask(x)))).join(); f()",
             &["ask"],
@@ -153,7 +153,7 @@ fn what_does_not_compile_is_said_a_line_a_problem() {
 
 #[test]
 fn errors_show_nothing_of_the_machine_they_happened_on() {
-    both_whole(|talk| {
+    both_cut(LONG, |talk| {
         for source in [
             "null.x",
             "throw new Error('e')",
@@ -175,7 +175,7 @@ fn errors_show_nothing_of_the_machine_they_happened_on() {
 
 #[test]
 fn one_guest_cannot_disturb_another() {
-    both_whole(|talk| {
+    both_cut(SLOW, |talk| {
         let waiting =
             talk.run("const before = ask(1); [1, 2].map(x => x + before).join() + typeof polluted", &["ask"]);
         for hostile in [
@@ -199,7 +199,7 @@ fn one_guest_cannot_disturb_another() {
 
 #[test]
 fn runs_that_are_interleaved_do_not_meet() {
-    both_whole(|talk| {
+    both_cut(LONG, |talk| {
         let program =
             talk.compile("let n = start; for (let i = 0; i < 5; i++) n += ask(n); n").id("program_id");
         let mut steps: Vec<Said> = (0..5)

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use outrigger_mustard::protocol::feature::Framing;
-use outrigger_mustard::sidecar::{Budgets, Surroundings, serve};
 use serde_json::{Value, json};
 
-use super::kit::{Said, Still, Talk, auth, both, both_whole, number, policy, responses};
+use super::kit::{LONG, SLOW, Said, Talk, auth, both, both_cut, number, policy};
 
 #[track_caller]
 fn hello(talk: &mut Talk, features: &[&str]) -> Said {
@@ -104,18 +102,19 @@ fn a_wrong_call_id_is_an_error_and_nothing_happens() {
 
 #[test]
 fn answers_may_throw_and_call_ids_go_on_in_another_process() {
-    both_whole(|talk| {
+    both(|talk| {
         hello(talk, &["batch"]);
         let source = "const f = async () => { const r = await Promise.allSettled([ask('a'), ask('b')]); return r.map(x => x.reason?.message ?? x.value).join() + await ask('c'); }; f()";
         let step = talk.run(source, &["ask"]);
         let error = json!({"type": "error", "error": {"name": "E", "message": "no"}});
         let payload = json!({"type": "answers", "answers": [{"call_id": 2, "payload": error}, {"call_id": 1, "payload": number(1.0)}]});
-        let mut other = Talk::new(talk.framing);
+        let mut other = talk.with_another();
         hello(&mut other, &["batch"]);
         let request = json!({"method": "resume", "policy": policy(&step.id("snapshot_id"), &["ask"]), "payload": payload});
         let next = other.say(request, &step.blob);
         assert_eq!(call_ids(&next), [3]);
         assert_eq!(other.resume(&next, answers(&[(3, 3.0)])).value(), &json!({"String": "1,no3"}));
+        other.check_cuts();
     });
 }
 
@@ -150,7 +149,7 @@ fn release_drops_what_is_kept_and_says_how_much_there_was() {
 
 #[test]
 fn inspect_says_what_a_snapshot_waits_for_and_uses_nothing_up() {
-    both_whole(|talk| {
+    both(|talk| {
         hello(talk, &["inspect"]);
         let source = "function buy(n) {\n  return ask('price', n);\n}\nbuy(3) + buy(4)";
         let step = talk.run(source, &["ask", "spare"]);
@@ -188,9 +187,10 @@ fn inspect_says_what_a_snapshot_waits_for_and_uses_nothing_up() {
 
 #[test]
 fn a_step_that_runs_past_its_deadline_ends_and_can_be_tried_again_from_its_snapshot() {
-    for framing in [Framing::Binary, Framing::Lines] {
-        let mut talk = Talk::new(framing);
-        hello(&mut talk, &["deadline"]);
+    both_cut(SLOW, |talk| {
+        // Two milliseconds pass at every look at the clock.
+        talk.tick = Duration::from_millis(2);
+        hello(talk, &["deadline"]);
         let limits = json!({"instruction_budget": 100_000_000});
         let program = talk.compile("ask(); for (let i = 0; i < n; i++) {} 'done'").id("program_id");
         let options = json!({"capabilities": ["ask"], "limits": limits, "inputs": {"n": {"Number": {"Finite": 3_000_000}}}});
@@ -201,13 +201,7 @@ fn a_step_that_runs_past_its_deadline_ends_and_can_be_tried_again_from_its_snaps
         for (ms, words) in [(1, Err("Limit: deadline of 1 ms exceeded")), (60_000, Ok("done"))] {
             let mut request = talk.cached(&step, number(1.0));
             request["deadline_ms"] = json!(ms);
-            talk.put(&request, b"");
-            // Two milliseconds pass at every look at the clock.
-            let world = Still { tick: Duration::from_millis(2), elapsed: Duration::ZERO };
-            let mut output = Vec::new();
-            let nobody = Surroundings { landlock: "none".into(), seccomp: "none".into() };
-            serve(&talk.sent[..], &mut output, framing, world, Budgets::USUAL, nobody).unwrap();
-            let said = responses(&output, framing).pop().unwrap();
+            let said = talk.say(request, b"");
             match words {
                 Ok(text) => assert_eq!(said.value(), &json!({"String": text})),
                 Err(words) => assert!(said.error().starts_with(words), "{}", said.error()),
@@ -215,7 +209,7 @@ fn a_step_that_runs_past_its_deadline_ends_and_can_be_tried_again_from_its_snaps
         }
         let zero = json!({"method": "start", "program_id": program, "options": {}, "deadline_ms": 0});
         assert!(talk.say(zero, b"").error().contains("`deadline_ms` must be more than 0"));
-    }
+    });
 }
 
 #[test]
@@ -245,7 +239,7 @@ fn a_world_that_is_given_is_the_world_that_is_seen() {
 
 #[test]
 fn error_details_are_for_programs() {
-    both_whole(|talk| {
+    both_cut(LONG, |talk| {
         hello(talk, &["error_detail"]);
         let detail = |said: Said| {
             said.error();
@@ -326,7 +320,7 @@ fn a_lenient_return_ends_the_script_with_that_value() {
 
 #[test]
 fn a_host_may_ask_for_larger_frames_up_to_a_ceiling() {
-    both_whole(|talk| {
+    both_cut(SLOW, |talk| {
         let padded = |bytes: usize| json!({"method": "compile", "source": "1", "padding": " ".repeat(bytes)});
         let said = talk.say(json!({"method": "hello", "max_frame_bytes": 2_000_000}), b"");
         assert_eq!(said.result()["limits"]["max_frame_bytes"], 2_000_000);

@@ -2,11 +2,14 @@
 
 use outrigger_mustard::protocol::feature::Framing;
 use outrigger_mustard::protocol::ids::SnapshotId;
-use outrigger_mustard::sidecar::{Budgets, Surroundings, World, serve};
+use outrigger_mustard::sidecar::{Budgets, World};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use super::kit::{NOW, Talk, answers, frame, number, policy, responses};
+use super::kit::{Cuts, NOW, Talk, answers, answers_in, frame, number, policy, responses};
+
+/// Thousands of requests each, so small pieces and few rounds.
+const CUTS: Cuts = Cuts::Pieces(11);
 
 /// A generator whose numbers depend on nothing but the seed.
 struct Dice(u64);
@@ -22,7 +25,7 @@ impl Dice {
 
 /// A conversation with everything in it, as one message each.
 fn conversation(framing: Framing) -> Vec<Vec<u8>> {
-    let mut talk = Talk::new(framing);
+    let mut talk = Talk::new(framing, CUTS);
     let mut cuts = vec![0];
     let mut mark = |talk: &Talk| cuts.push(talk.sent.len());
     let all = json!(["batch", "release", "inspect", "deadline", "world", "error_detail", "return"]);
@@ -153,6 +156,8 @@ fn ten_thousand_mutated_messages_end_in_an_answer_or_a_reason() {
             let bytes = mutated.concat();
             // That this comes back at all is the point; what comes back is whole responses.
             let (output, end) = answers(std::iter::once(&bytes[..]), framing, Budgets::USUAL);
+            let cut = answers(bytes.chunks(1 + dice.roll(300)), framing, Budgets::USUAL);
+            assert!(cut == (output.clone(), end.clone()), "round {round}: it depends on how it is cut");
             let said = responses(&output, framing);
             for said in &said {
                 if said.header["ok"] == json!(false) {
@@ -174,7 +179,7 @@ fn ten_thousand_mutated_messages_end_in_an_answer_or_a_reason() {
 /// A host without the key changes what it sends: whatever it changes, the snapshot is not resumed.
 #[test]
 fn no_mutation_of_a_token_or_snapshot_resumes_anything() {
-    let mut talk = Talk::new(Framing::Binary);
+    let mut talk = Talk::new(Framing::Binary, CUTS);
     let step = talk.run("const secret = ask(1); secret * 2", &["ask"]);
     let good = json!({"method": "resume", "policy": policy(&step.id("snapshot_id"), &["ask"]), "payload": number(21.0)});
     assert_eq!(talk.say(good.clone(), &step.blob).value(), &json!({"Number": {"Finite": 42.0}}));
@@ -201,7 +206,7 @@ fn no_mutation_of_a_token_or_snapshot_resumes_anything() {
             push(&request, &step.blob);
         }
     }
-    let (output, end) = answers(std::iter::once(&stream[..]), Framing::Binary, Budgets::USUAL);
+    let (output, end) = CUTS.check(&stream, |pieces| answers(pieces, Framing::Binary, Budgets::USUAL));
     let said = responses(&output, Framing::Binary);
     assert_eq!((end, said.len()), (Ok(()), sent));
     assert!(said.iter().all(|said| said.error().starts_with("raw snapshot restore rejected ")));
@@ -210,7 +215,7 @@ fn no_mutation_of_a_token_or_snapshot_resumes_anything() {
 /// A host that has a key can sign anything: what it signs is refused, or is a machine that runs within its limits.
 #[test]
 fn a_snapshot_that_was_changed_and_signed_again_is_refused_or_runs_safely() {
-    let mut talk = Talk::new(Framing::Binary);
+    let mut talk = Talk::new(Framing::Binary, CUTS);
     let step =
         talk.run("const o = { a: [1, 2.5, 'x'] }; const f = () => ask(o.a.length); f() + f()", &["ask"]);
     let (mut stream, mut sent) = (Vec::new(), 0);
@@ -227,7 +232,7 @@ fn a_snapshot_that_was_changed_and_signed_again_is_refused_or_runs_safely() {
             sent += 1;
         }
     }
-    let (output, end) = answers(std::iter::once(&stream[..]), Framing::Binary, Budgets::USUAL);
+    let (output, end) = CUTS.check(&stream, |pieces| answers(pieces, Framing::Binary, Budgets::USUAL));
     let said = responses(&output, Framing::Binary);
     assert_eq!((end, said.len()), (Ok(()), sent));
     let refused = said.iter().filter(|said| said.header["ok"] == json!(false));
@@ -245,7 +250,7 @@ fn a_snapshot_that_was_changed_and_signed_again_is_refused_or_runs_safely() {
 /// The same for programs, which anybody may send.
 #[test]
 fn a_program_that_was_changed_is_refused_or_runs_safely() {
-    let mut talk = Talk::new(Framing::Binary);
+    let mut talk = Talk::new(Framing::Binary, CUTS);
     let program = talk.compile("let t = 0; for (const x of [1, 2, 3]) { t += ask(x); } `${t}`").blob;
     let (mut stream, mut sent) = (Vec::new(), 0);
     for at in 26..program.len() {
@@ -259,7 +264,7 @@ fn a_program_that_was_changed_is_refused_or_runs_safely() {
             sent += 1;
         }
     }
-    let (output, end) = answers(std::iter::once(&stream[..]), Framing::Binary, Budgets::USUAL);
+    let (output, end) = CUTS.check(&stream, |pieces| answers(pieces, Framing::Binary, Budgets::USUAL));
     let said = responses(&output, Framing::Binary);
     assert_eq!((end, said.len()), (Ok(()), sent));
     let internal = said
@@ -271,7 +276,7 @@ fn a_program_that_was_changed_is_refused_or_runs_safely() {
 /// What a session keeps is bounded, so that its memory does not grow with the runs it has seen.
 #[test]
 fn five_thousand_runs_keep_no_more_than_the_budgets() {
-    let mut talk = Talk::new(Framing::Binary);
+    let mut talk = Talk::new(Framing::Binary, CUTS);
     let program = talk.compile("const kept = { n: [1, 2, 3] }; ask(kept.n.length)");
     let id = program.id("program_id");
     let mut stream = talk.sent.clone();
@@ -315,15 +320,15 @@ impl World for Failing {
 
 #[test]
 fn a_fault_of_the_engine_costs_one_run_and_is_answered() {
-    let mut talk = Talk::new(Framing::Binary);
+    let mut talk = Talk::new(Framing::Binary, CUTS);
     let suspended = talk.run("ask(1) + 1", &["ask"]);
     talk.put(&json!({"method": "start", "program_id": program_of(&talk), "options": {}}), b"");
     talk.put(&talk.cached(&suspended, number(41.0)), b"");
-    let nobody = Surroundings { landlock: "none".into(), seccomp: "none".into() };
-    let mut output = Vec::new();
-    let world = Failing { seeds: 0 };
-    let end = serve(&talk.sent[..], &mut output, Framing::Binary, world, Budgets::USUAL, nobody);
-    assert!(end.is_ok(), "{end:?}");
+    let serve = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+        answers_in(Failing { seeds: 0 }, pieces, Framing::Binary, Budgets::USUAL)
+    };
+    let (output, end) = CUTS.check(&talk.sent, serve);
+    assert_eq!(end, Ok(()));
     let said = responses(&output, Framing::Binary);
     let [.., failed, resumed] = &said[..] else { panic!("two answers at least") };
     assert!(failed.error().starts_with("Runtime: internal error"), "{}", failed.error());

@@ -35,34 +35,87 @@ impl World for Still {
     }
 }
 
-/// A stream that comes in pieces.
-struct Pieces<'a> {
-    pieces: Vec<&'a [u8]>,
+/// A stream that comes in pieces: no read goes past the end of one.
+struct Pieces<'a, I> {
+    now: &'a [u8],
+    later: I,
 }
 
-impl Read for Pieces<'_> {
+impl<'a, I: Iterator<Item = &'a [u8]>> Read for Pieces<'a, I> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.pieces.retain(|piece| !piece.is_empty());
-        let Some(first) = self.pieces.first_mut() else { return Ok(0) };
-        let taken = first.len().min(into.len());
-        into[..taken].copy_from_slice(&first[..taken]);
-        *first = &first[taken..];
-        Ok(taken)
+        while self.now.is_empty() {
+            let Some(next) = self.later.next() else { return Ok(0) };
+            self.now = next;
+        }
+        let (taken, rest) = self.now.split_at(self.now.len().min(into.len()));
+        into[..taken.len()].copy_from_slice(taken);
+        self.now = rest;
+        Ok(taken.len())
     }
 }
 
-/// All that a sidecar answers to these bytes, and how it ended.
+/// All that a sidecar wrote, and how it ended.
+pub(crate) type Answers = (Vec<u8>, Result<(), String>);
+
+/// What a sidecar in this world answers to these bytes.
+pub(crate) fn answers_in<'a>(
+    world: impl World,
+    input: impl Iterator<Item = &'a [u8]>,
+    framing: Framing,
+    budgets: Budgets,
+) -> Answers {
+    let mut output = Vec::new();
+    let nobody = Surroundings { landlock: "none".into(), seccomp: "none".into() };
+    let end = serve(Pieces { now: b"", later: input }, &mut output, framing, world, budgets, nobody);
+    (output, end.map_err(|fatal| fatal.to_string()))
+}
+
+/// The same in a world in which nothing happens.
 pub(crate) fn answers<'a>(
     input: impl Iterator<Item = &'a [u8]>,
     framing: Framing,
     budgets: Budgets,
-) -> (Vec<u8>, Result<(), String>) {
-    let mut output = Vec::new();
-    let world = Still { tick: Duration::ZERO, elapsed: Duration::ZERO };
-    let nobody = Surroundings { landlock: "none".into(), seccomp: "none".into() };
-    let pieces = Pieces { pieces: input.collect() };
-    let end = serve(pieces, &mut output, framing, world, budgets, nobody);
-    (output, end.map_err(|fatal| fatal.to_string()))
+) -> Answers {
+    answers_in(Still { tick: Duration::ZERO, elapsed: Duration::ZERO }, input, framing, budgets)
+}
+
+/// How the bytes of a conversation are cut. Either way every offset is the end of a read once.
+#[derive(Clone, Copy)]
+pub(crate) enum Cuts {
+    /// In two, at each offset; and into single bytes.
+    InTwo,
+    /// Into pieces of this many bytes, in as many rounds: the first piece of round `k` has `k` of them. For conversations
+    /// that are too long, or take too long, to be had once for each of their bytes.
+    Pieces(usize),
+}
+
+/// For conversations of many requests: about as large as a small one.
+pub(crate) const LONG: Cuts = Cuts::Pieces(509);
+
+/// For those that are a megabyte, or whose scripts run for milliseconds.
+pub(crate) const SLOW: Cuts = Cuts::Pieces(61);
+
+impl Cuts {
+    /// Decodes the bytes in one piece and then cut in every way: what comes of them is always the same.
+    #[track_caller]
+    pub(crate) fn check(
+        self,
+        bytes: &[u8],
+        mut decode: impl FnMut(&mut dyn Iterator<Item = &[u8]>) -> Answers,
+    ) -> Answers {
+        match self {
+            Cuts::InTwo => every_split(bytes, decode).unwrap(),
+            Cuts::Pieces(size) => {
+                let whole = decode(&mut std::iter::once(bytes));
+                for first in 1..=size.min(bytes.len()) {
+                    let (head, rest) = bytes.split_at(first);
+                    let cut = decode(&mut std::iter::once(head).chain(rest.chunks(size)));
+                    assert!(cut == whole, "cut into {size} bytes, of which the first piece has {first}");
+                }
+                whole
+            }
+        }
+    }
 }
 
 /// A response: its header without what is in base64, and the blob.
@@ -114,12 +167,20 @@ pub(crate) struct Talk {
     pub(crate) framing: Framing,
     pub(crate) sent: Vec<u8>,
     pub(crate) budgets: Budgets,
+    /// How much time passes between two looks at the clock.
+    pub(crate) tick: Duration,
+    cuts: Cuts,
     next: u64,
 }
 
 impl Talk {
-    pub(crate) fn new(framing: Framing) -> Talk {
-        Talk { framing, sent: Vec::new(), budgets: Budgets::USUAL, next: 1 }
+    pub(crate) fn new(framing: Framing, cuts: Cuts) -> Talk {
+        Talk { framing, sent: Vec::new(), budgets: Budgets::USUAL, tick: Duration::ZERO, cuts, next: 1 }
+    }
+
+    /// A conversation with another sidecar.
+    pub(crate) fn with_another(&self) -> Talk {
+        Talk::new(self.framing, self.cuts)
     }
 
     /// Adds a request as it is; `version` and `id` are put in if they are not there.
@@ -143,6 +204,14 @@ impl Talk {
         }
     }
 
+    /// Adds a request in the host's own spelling.
+    pub(crate) fn put_text(&mut self, request: &str) {
+        match self.framing {
+            Framing::Binary => self.sent.extend(frame(request.as_bytes(), b"")),
+            Framing::Lines => self.sent.extend([request, "\n"].concat().as_bytes()),
+        }
+    }
+
     /// Sends a request and hears the answer.
     #[track_caller]
     pub(crate) fn say(&mut self, request: Value, blob: &[u8]) -> Said {
@@ -154,14 +223,25 @@ impl Talk {
 
     /// All that was answered so far.
     pub(crate) fn hear(&self) -> (Vec<Said>, Result<(), String>) {
-        let (output, end) = answers(std::iter::once(&self.sent[..]), self.framing, self.budgets);
+        let (output, end) = self.answers(&mut std::iter::once(&self.sent[..]));
         (responses(&output, self.framing), end)
     }
 
-    /// However the requests are cut, the answers are the same, byte for byte.
-    pub(crate) fn check_every_split(&self) {
-        let whole = every_split(&self.sent, |pieces| answers(pieces, self.framing, self.budgets));
-        whole.unwrap().1.unwrap();
+    /// However the requests are cut, the answers and the end are the same, byte for byte.
+    #[track_caller]
+    pub(crate) fn check_cuts(&self) {
+        drop(self.hear_cut());
+    }
+
+    /// All that was answered so far as bytes, which are the same however the requests are cut.
+    #[track_caller]
+    pub(crate) fn hear_cut(&self) -> Answers {
+        self.cuts.check(&self.sent, |pieces| self.answers(pieces))
+    }
+
+    fn answers(&self, pieces: &mut dyn Iterator<Item = &[u8]>) -> Answers {
+        let world = Still { tick: self.tick, elapsed: Duration::ZERO };
+        answers_in(world, pieces, self.framing, self.budgets)
     }
 
     #[track_caller]
@@ -261,19 +341,17 @@ pub(crate) fn responses(mut output: &[u8], framing: Framing) -> Vec<Said> {
     all
 }
 
-/// Has the same conversation in both framings, and then with its requests cut at every offset.
-pub(crate) fn both(mut conversation: impl FnMut(&mut Talk)) {
-    for framing in [Framing::Binary, Framing::Lines] {
-        let mut talk = Talk::new(framing);
-        conversation(&mut talk);
-        talk.check_every_split();
-    }
+/// Has the same conversation in both framings, and then with its requests cut in two at every offset.
+pub(crate) fn both(conversation: impl FnMut(&mut Talk)) {
+    both_cut(Cuts::InTwo, conversation);
 }
 
-/// Has the same conversation in both framings; for those that are too long to be cut everywhere.
-pub(crate) fn both_whole(mut conversation: impl FnMut(&mut Talk)) {
+/// Has the same conversation in both framings, and then with its requests cut.
+pub(crate) fn both_cut(cuts: Cuts, mut conversation: impl FnMut(&mut Talk)) {
     for framing in [Framing::Binary, Framing::Lines] {
-        conversation(&mut Talk::new(framing));
+        let mut talk = Talk::new(framing, cuts);
+        conversation(&mut talk);
+        talk.check_cuts();
     }
 }
 

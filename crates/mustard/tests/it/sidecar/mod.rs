@@ -2,6 +2,7 @@
 
 mod execution;
 mod extensions;
+mod fine_print;
 mod hostile;
 mod kit;
 mod requests;

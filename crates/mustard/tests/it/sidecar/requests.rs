@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::kit::{both, frame};
+use super::kit::{Cuts, Talk, both};
 use outrigger_mustard::protocol::feature::Framing;
 
 #[test]
@@ -28,11 +28,7 @@ fn another_version_is_refused_by_name_and_the_session_goes_on() {
 #[test]
 fn a_request_without_a_version_is_refused_explicitly() {
     both(|talk| {
-        let request = br#"{"id":3,"method":"compile","source":"1"}"#;
-        match talk.framing {
-            Framing::Binary => talk.sent.extend(frame(request, b"")),
-            Framing::Lines => talk.sent.extend([&request[..], b"\n"].concat()),
-        }
+        talk.put_text(r#"{"id":3,"method":"compile","source":"1"}"#);
         let (all, end) = talk.hear();
         assert_eq!(end, Ok(()));
         assert_eq!(all[0].error(), "unsupported sidecar protocol version (none); expected 2");
@@ -174,10 +170,10 @@ fn a_mistake_in_a_member_is_named_and_the_session_goes_on() {
 
 #[test]
 fn base64_that_is_none_is_named_and_the_session_goes_on() {
-    let mut talk = super::kit::Talk::new(Framing::Lines);
+    let mut talk = Talk::new(Framing::Lines, Cuts::InTwo);
     let said = talk.say(json!({"method": "start", "options": {}, "program_base64": "!"}), b"");
     assert!(said.error().starts_with("invalid request: `program_base64` is not base64"));
     let request = json!({"method": "resume", "payload": {"type": "cancelled"}, "snapshot_base64": "AAA"});
     assert!(talk.say(request, b"").error().starts_with("invalid request: `snapshot_base64` is not base64"));
-    talk.check_every_split();
+    talk.check_cuts();
 }

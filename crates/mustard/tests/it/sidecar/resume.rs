@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::kit::{Said, Talk, auth, both, both_whole, number, policy};
+use super::kit::{LONG, Said, Talk, auth, both, both_cut, number, policy};
 use outrigger_mustard::protocol::ids::SnapshotId;
 
 const ASK: &str = "ask(1) + ask(2)";
@@ -72,7 +72,7 @@ fn an_error_nobody_catches_says_its_name_message_code_and_details() {
 
 #[test]
 fn snapshot_and_policy_each_come_by_id_or_in_full() {
-    both_whole(|talk| {
+    both(|talk| {
         let step = talk.run(ASK, &["ask"]);
         let (id, policy_id) = (step.id("snapshot_id"), step.id("policy_id"));
         let by_id = json!({"policy_id": policy_id, "auth": auth(&id, b"key")});
@@ -94,11 +94,11 @@ fn snapshot_and_policy_each_come_by_id_or_in_full() {
 fn a_snapshot_goes_on_in_another_process_and_ends_the_same() {
     both(|talk| {
         let step = talk.run(ASK, &["ask"]);
-        let mut other = Talk::new(talk.framing);
+        let mut other = talk.with_another();
         let next = other.say(raw(policy(&step.id("snapshot_id"), &["ask"]), number(10.0)), &step.blob);
         assert_eq!(next, talk.resume(&step, number(10.0)).renumbered(1), "the same answer, byte for byte");
         assert_eq!(other.resume(&next, number(5.0)).value(), &json!({"Number": {"Finite": 15.0}}));
-        other.check_every_split();
+        other.check_cuts();
     });
 }
 
@@ -118,7 +118,7 @@ fn a_snapshot_can_be_resumed_again_and_runs_the_same_way() {
 
 #[test]
 fn what_is_missing_is_said_in_order() {
-    both_whole(|talk| {
+    both(|talk| {
         let step = talk.run(ASK, &["ask"]);
         let id = step.id("snapshot_id");
         let payload = json!({"type": "cancelled"});
@@ -198,7 +198,7 @@ fn what_is_missing_is_said_in_order() {
 /// Whatever is wrong with key, digest, token or id, the snapshot is not resumed, on no path.
 #[test]
 fn only_the_right_key_digest_and_token_for_this_very_snapshot_resume_it() {
-    both_whole(|talk| {
+    both(|talk| {
         let step = talk.run(ASK, &["ask"]);
         let other = talk.resume(&step, number(10.0));
         let (id, other_id) = (step.id("snapshot_id"), other.id("snapshot_id"));
@@ -260,7 +260,7 @@ fn the_empty_key_is_a_key() {
 
 #[test]
 fn a_policy_that_lacks_a_capability_the_snapshot_holds_resumes_nothing() {
-    both_whole(|talk| {
+    both_cut(LONG, |talk| {
         // Held in a closure, in an array, as a bound function, in a queue: everywhere.
         for source in [
             "const f = fetch_data; const g = () => f(1); ask(); g()",
@@ -276,7 +276,9 @@ fn a_policy_that_lacks_a_capability_the_snapshot_holds_resumes_nothing() {
             cached["snapshot_id"] = json!(id);
             assert_eq!(talk.say(full.clone(), &step.blob).error(), rejected, "{source}");
             assert_eq!(talk.say(cached, b"").error(), rejected, "{source}");
-            assert_eq!(Talk::new(talk.framing).say(full, &step.blob).error(), rejected, "{source}");
+            let mut other = talk.with_another();
+            assert_eq!(other.say(full, &step.blob).error(), rejected, "{source}");
+            other.check_cuts();
             let more = raw(policy(&id, &["more", "fetch_data", "ask"]), number(1.0));
             assert_eq!(talk.say(more, &step.blob).call().0, "fetch_data", "more names are fine");
         }
@@ -292,7 +294,7 @@ fn a_policy_that_lacks_a_capability_the_snapshot_holds_resumes_nothing() {
 
 #[test]
 fn the_limits_of_the_policy_replace_those_the_run_began_with() {
-    both_whole(|talk| {
+    both_cut(LONG, |talk| {
         let source = "const big = 'x'.repeat(50000) + 'y'; const f = n => n ? f(n - 1) : ask(); f(10); let t = 0; for (let i = 0; i < 5000; i++) t += i; t + big.length";
         let step = talk.run(source, &["ask"]);
         let id = step.id("snapshot_id");
@@ -325,7 +327,7 @@ fn the_limits_of_the_policy_replace_those_the_run_began_with() {
 
 #[test]
 fn bytes_that_are_no_snapshot_are_refused_after_they_were_authenticated() {
-    both_whole(|talk| {
+    both(|talk| {
         let program = talk.compile("1").blob;
         let step = talk.run("ask()", &["ask"]);
         let mut cut = step.blob.clone();
@@ -352,7 +354,7 @@ fn bytes_that_are_no_snapshot_are_refused_after_they_were_authenticated() {
 
 #[test]
 fn snapshots_and_policies_that_do_not_fit_are_evicted_and_sending_them_works() {
-    both_whole(|talk| {
+    both(|talk| {
         let one = talk.run("ask('one')", &["ask"]);
         // Room for one of each.
         talk.budgets.policies = 1;
@@ -373,14 +375,15 @@ fn snapshots_and_policies_that_do_not_fit_are_evicted_and_sending_them_works() {
 
 #[test]
 fn a_machine_that_had_to_make_room_is_restored_and_nobody_can_tell() {
-    both_whole(|talk| {
+    both(|talk| {
         let mut ends = Vec::new();
         for machines in [64, 1, 0] {
-            let mut talk = Talk::new(talk.framing);
+            let mut talk = talk.with_another();
             talk.budgets.machines = machines;
             let one = talk.run(ASK, &["ask"]);
             let two = talk.run("ask(1) * ask(2)", &["ask"]);
             ends.push((finish(&mut talk, &one), finish(&mut talk, &two), talk.hear().0));
+            talk.check_cuts();
         }
         assert!(ends.windows(2).all(|pair| pair[0] == pair[1]));
     });

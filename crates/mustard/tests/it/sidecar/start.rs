@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::kit::{both, both_whole};
+use super::kit::{SLOW, both, both_cut};
 use outrigger_mustard::protocol::ids::ProgramId;
 
 #[test]
@@ -32,7 +32,7 @@ fn a_program_is_started_by_its_id_by_its_bytes_or_by_both() {
 #[test]
 fn bytes_from_another_session_seed_the_cache() {
     both(|talk| {
-        let mut other = super::kit::Talk::new(talk.framing);
+        let mut other = talk.with_another();
         let said = other.compile("40 + 2");
         let id = said.id("program_id");
         let start = |id: Option<&str>| json!({"method": "start", "program_id": id, "options": {}});
@@ -106,7 +106,7 @@ fn limits_that_are_absent_or_null_are_the_defaults() {
 
 #[test]
 fn every_limit_ends_a_run_with_its_own_words_and_no_guest_can_catch_it() {
-    both_whole(|talk| {
+    both_cut(SLOW, |talk| {
         let guarded = |body: &str| format!("try {{ {body} }} catch {{ 'caught' }} finally {{ while (1); }}");
         let loops = "while (true) {}";
         let deep = "const f = n => f(n + 1) + 1; f(0)";
@@ -134,7 +134,7 @@ fn every_limit_ends_a_run_with_its_own_words_and_no_guest_can_catch_it() {
 
 #[test]
 fn the_instruction_budget_is_for_the_whole_run_and_not_for_each_step() {
-    both_whole(|talk| {
+    both(|talk| {
         let source = "for (let i = 0; i < 1000; i++) { ask(i); for (let j = 0; j < 100; j++) {} }";
         let mut said =
             talk.start(source, json!({"limits": {"instruction_budget": 2000}, "capabilities": ["ask"]}));
@@ -166,7 +166,7 @@ fn a_run_is_measured_if_the_host_asks() {
 
 #[test]
 fn programs_that_do_not_fit_are_evicted_and_their_bytes_bring_them_back() {
-    both_whole(|talk| {
+    both_cut(SLOW, |talk| {
         // Room for one program of a hundred kilobytes and what is made of it, not for two.
         talk.budgets.program_bytes = 300_000;
         let padding = " ".repeat(100_000);

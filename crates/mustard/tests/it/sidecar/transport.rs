@@ -2,23 +2,19 @@
 
 use outrigger_mustard::protocol::feature::Framing;
 use outrigger_mustard::sidecar::Budgets;
-use outrigger_wire::tape::every_split;
 use serde_json::json;
 
-use super::kit::{Talk, answers, both, both_whole, frame, responses};
+use super::kit::{Cuts, SLOW, Talk, answers, both, frame, responses};
 
 const MIB: usize = 1_048_576;
 
-/// What a stream of bytes comes to, however it is cut.
+/// How many answers a stream of bytes gets and how it ends, however it is cut.
 fn end_of(bytes: &[u8], framing: Framing) -> (usize, Result<(), String>) {
-    let (output, end) = every_split(bytes, |pieces| answers(pieces, framing, Budgets::USUAL)).unwrap();
-    (responses(&output, framing).len(), end)
+    end_of_cut(Cuts::InTwo, bytes, framing)
 }
 
-/// The same for streams that are too long to be cut everywhere.
-fn whole_end_of(bytes: &[u8], framing: Framing) -> (usize, Result<(), String>) {
-    let (output, end) = answers(std::iter::once(bytes), framing, Budgets::USUAL);
-    assert_eq!(answers(bytes.chunks(40_001), framing, Budgets::USUAL), (output.clone(), end.clone()));
+fn end_of_cut(cuts: Cuts, bytes: &[u8], framing: Framing) -> (usize, Result<(), String>) {
+    let (output, end) = cuts.check(bytes, |pieces| answers(pieces, framing, Budgets::USUAL));
     (responses(&output, framing).len(), end)
 }
 
@@ -30,7 +26,8 @@ fn compile(padding: usize) -> Vec<u8> {
 #[test]
 fn a_frame_is_two_little_endian_lengths_a_json_header_and_the_raw_payload_both_ways() {
     let request = frame(&compile(0), b"");
-    let (output, end) = answers(std::iter::once(&request[..]), Framing::Binary, Budgets::USUAL);
+    let (output, end) =
+        Cuts::InTwo.check(&request, |pieces| answers(pieces, Framing::Binary, Budgets::USUAL));
     assert_eq!(end, Ok(()));
     let length = |at: usize| u32::from_le_bytes(output[at..at + 4].try_into().unwrap()) as usize;
     assert_eq!(output.len(), 8 + length(0) + length(4));
@@ -44,13 +41,14 @@ fn a_frame_is_two_little_endian_lengths_a_json_header_and_the_raw_payload_both_w
 fn lines_carry_the_same_messages_with_their_bytes_in_base64() {
     let mut line = compile(0);
     line.push(b'\n');
-    let (output, _) = answers(std::iter::once(&line[..]), Framing::Lines, Budgets::USUAL);
+    let (output, _) = Cuts::InTwo.check(&line, |pieces| answers(pieces, Framing::Lines, Budgets::USUAL));
     let text = String::from_utf8(output).unwrap();
     let header: serde_json::Value = serde_json::from_str(text.strip_suffix('\n').unwrap()).unwrap();
     assert!(header["result"]["program_base64"].is_string());
-    let mut talk = Talk::new(Framing::Lines);
+    let mut talk = Talk::new(Framing::Lines, Cuts::InTwo);
     let step = talk.run("ask()", &["ask"]);
     assert!(!step.blob.is_empty(), "a suspended step has snapshot_base64 inside of `step`");
+    talk.check_cuts();
 }
 
 #[test]
@@ -93,9 +91,9 @@ fn frames_and_lines_that_say_nothing_are_skipped() {
 fn a_frame_of_a_mebibyte_is_answered_and_one_byte_more_is_fatal_before_it_is_parsed() {
     let base = compile(0).len();
     let at = frame(&compile(MIB - base), b"");
-    assert_eq!(whole_end_of(&at, Framing::Binary), (1, Ok(())));
+    assert_eq!(end_of_cut(SLOW, &at, Framing::Binary), (1, Ok(())));
     let past = frame(&compile(MIB - base + 1), b"");
-    let (answered, end) = whole_end_of(&past, Framing::Binary);
+    let (answered, end) = end_of_cut(SLOW, &past, Framing::Binary);
     assert_eq!(answered, 0);
     assert!(end.unwrap_err().contains("request frame exceeds maximum size"));
     // The lengths alone are enough, whatever would have followed, and blob and header count together.
@@ -110,15 +108,15 @@ fn a_frame_of_a_mebibyte_is_answered_and_one_byte_more_is_fatal_before_it_is_par
 fn a_line_of_a_mebibyte_is_answered_and_one_byte_more_is_fatal_before_it_is_parsed() {
     let base = compile(0).len();
     let at = [compile(MIB - base), b"\n".to_vec()].concat();
-    assert_eq!(whole_end_of(&at, Framing::Lines), (1, Ok(())));
+    assert_eq!(end_of_cut(SLOW, &at, Framing::Lines), (1, Ok(())));
     assert_eq!(
-        whole_end_of(&compile(MIB + 1 - base), Framing::Lines),
+        end_of_cut(SLOW, &compile(MIB + 1 - base), Framing::Lines),
         (1, Ok(())),
         "no newline, one byte more"
     );
     let past = [compile(MIB + 1 - base), b"\n".to_vec()].concat();
     for past in [past, compile(MIB + 2 - base), vec![b'x'; 2 * MIB]] {
-        let (answered, end) = whole_end_of(&past, Framing::Lines);
+        let (answered, end) = end_of_cut(SLOW, &past, Framing::Lines);
         assert_eq!(answered, 0);
         assert!(end.unwrap_err().contains("request line exceeds maximum size"));
     }
@@ -126,7 +124,7 @@ fn a_line_of_a_mebibyte_is_answered_and_one_byte_more_is_fatal_before_it_is_pars
 
 #[test]
 fn a_response_may_be_larger_than_any_request() {
-    both_whole(|talk| {
+    both(|talk| {
         let said = talk.start(
             "'x'.repeat(3000000)",
             json!({"limits": {"heap_limit_bytes": 64_000_000, "instruction_budget": 100_000_000}}),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::kit::{Talk, both, both_whole, number};
+use super::kit::{LONG, both, both_cut, number};
 
 #[test]
 fn every_kind_of_value_goes_in_and_comes_out_the_same() {
@@ -42,7 +42,7 @@ fn every_kind_of_value_goes_in_and_comes_out_the_same() {
 fn numbers_are_written_as_doubles_and_taken_as_integers() {
     both(|talk| {
         talk.start("x", json!({"inputs": {"x": {"Number": {"Finite": 7}}}})).value();
-        let (output, _) = super::kit::answers(std::iter::once(&talk.sent[..]), talk.framing, talk.budgets);
+        let (output, _) = talk.hear_cut();
         let text = String::from_utf8_lossy(&output);
         assert!(text.contains(r#"{"type":"completed","value":{"Number":{"Finite":7.0}}}"#), "{text}");
     });
@@ -63,15 +63,14 @@ fn nested(depth: usize) -> Value {
 
 #[test]
 fn values_may_be_nested_as_deeply_as_the_engine_allows_and_deeper_ones_are_refused_by_name() {
-    both_whole(|talk| {
+    both(|talk| {
         for depth in [61, 62, 128] {
             let program = talk.compile("x").id("program_id");
-            let mut deep = Talk::new(talk.framing);
+            let mut deep = talk.with_another();
             deep.sent.clone_from(&talk.sent);
             deep.put(&json!({"method": "start", "program_id": program, "options": {"inputs": {"x": nested(depth)}}}), b"");
             // What comes back is deeper than serde_json reads by itself, so it is only looked at as text.
-            let (output, end) =
-                super::kit::answers(std::iter::once(&deep.sent[..]), deep.framing, deep.budgets);
+            let (output, end) = deep.hear_cut();
             let text = String::from_utf8_lossy(&output).into_owned();
             assert_eq!((end, text.matches("{\"Array\":[").count()), (Ok(()), depth));
         }
@@ -117,7 +116,7 @@ const UNABLE: [(&str, &str); 12] = [
 
 #[test]
 fn what_cannot_cross_ends_a_run_as_its_result() {
-    both_whole(|talk| {
+    both(|talk| {
         for (expression, words) in UNABLE {
             let said = talk.run(&format!("const value = {expression}; value"), &[]);
             assert!(
@@ -132,7 +131,7 @@ fn what_cannot_cross_ends_a_run_as_its_result() {
 
 #[test]
 fn what_cannot_cross_is_a_guests_own_error_as_an_argument() {
-    both_whole(|talk| {
+    both_cut(LONG, |talk| {
         for (expression, words) in UNABLE {
             for call in ["ask(value)", "await (async () => ask(1, value))()"] {
                 let source = format!(
@@ -166,7 +165,7 @@ fn different_arguments_of_a_call_may_share_and_a_queued_call_keeps_what_it_was_g
 fn members_come_out_in_the_order_of_the_language() {
     both(|talk| {
         talk.run("({ b: 1, 2: 1, a: 1, 1: 1 })", &[]).value();
-        let (output, _) = super::kit::answers(std::iter::once(&talk.sent[..]), talk.framing, talk.budgets);
+        let (output, _) = talk.hear_cut();
         let text = String::from_utf8_lossy(&output).into_owned();
         let places: Vec<usize> =
             ["\"1\":", "\"2\":", "\"b\":", "\"a\":"].iter().map(|key| text.find(key).unwrap()).collect();
@@ -176,15 +175,15 @@ fn members_come_out_in_the_order_of_the_language() {
 
 #[test]
 fn a_member_that_comes_twice_in_a_value_has_its_last_value_in_its_first_place() {
-    let mut talk = Talk::new(outrigger_mustard::protocol::feature::Framing::Lines);
-    let program = talk.compile("JSON.stringify(x)").id("program_id");
-    let value =
-        r#"{"Object":{"b":{"Bool":true},"a":"Null","b":{"Bool":false},"1":"Null","1":{"Bool":true}}}"#;
-    let start = format!(
-        r#"{{"protocol_version":2,"id":2,"method":"start","program_id":"{program}","options":{{"inputs":{{"x":"Null","x":{value}}}}}}}"#
-    );
-    talk.sent.extend(start.as_bytes());
-    let (all, end) = talk.hear();
-    assert_eq!(end, Ok(()));
-    assert_eq!(all[1].value(), &json!({"String": r#"{"1":true,"b":false,"a":null}"#}));
+    both(|talk| {
+        let program = talk.compile("JSON.stringify(x)").id("program_id");
+        let value =
+            r#"{"Object":{"b":{"Bool":true},"a":"Null","b":{"Bool":false},"1":"Null","1":{"Bool":true}}}"#;
+        talk.put_text(&format!(
+            r#"{{"protocol_version":2,"id":2,"method":"start","program_id":"{program}","options":{{"inputs":{{"x":"Null","x":{value}}}}}}}"#
+        ));
+        let (all, end) = talk.hear();
+        assert_eq!(end, Ok(()));
+        assert_eq!(all[1].value(), &json!({"String": r#"{"1":true,"b":false,"a":null}"#}));
+    });
 }
