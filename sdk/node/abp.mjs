@@ -701,8 +701,14 @@ function judgeFile(policy, list, { root }, file) {
   const base = real(path.resolve(root));
   const inside = path.relative(base, real(path.resolve(base, file)));
   if (inside === '..' || inside.startsWith(`..${path.sep}`) || path.isAbsolute(inside)) return `${file} is outside of the workspace`;
-  const denied = list && found(policy[list].map(pattern => pattern.replace(/^(\.?\/)+/, '').replace(/\/$/, '/**')), inside.split(path.sep).join('/'));
+  const denied = list && policy[list].find(pattern => coversFile(pattern, inside.split(path.sep).join('/')));
   return denied ? `${file} is in ${list} (${denied})` : null;
+}
+
+/** Whether a pattern for files covers one: `./x` and `/x` are `x` in the root, `x/` and `x/**` are the folder and all below it. */
+function coversFile(written, file) {
+  const pattern = written.replace(/^(\.?\/)+/, '').replace(/\/$/, '/**');
+  return glob(pattern, file) || (pattern.endsWith('/**') && glob(pattern.slice(0, -3), file));
 }
 
 function judgeHost(policy, where) {

@@ -409,7 +409,7 @@ if (!process.env.ABP_SCENARIO) {
     const ask = question => judge({ policy: lists, workspace: { root } }, question).allowed;
     const read = file_path => ask({ action: 'tool', tool_name: 'ReadFile', input: { file_path } });
     assert.deepEqual(['a.txt', 'b/c.txt', '.env', 'b/.env', '../x', '/etc/passwd', 'out/passwd', `${root}/a.txt`].map(read), [true, true, false, false, false, false, false, true]);
-    assert.deepEqual([ask({ action: 'write', path: 'secret/k' }), ask({ action: 'write', path: './secret' }), ask({ action: 'read', path: 'secret/k' }), ask({ action: 'read' })], [false, true, true, false]);
+    assert.deepEqual([ask({ action: 'write', path: 'secret/k' }), ask({ action: 'write', path: './secret' }), ask({ action: 'read', path: 'secret/k' }), ask({ action: 'read' })], [false, false, true, false]);
     const hosts = ['a.example.org', 'bad.example.org', 'example.org', 'https://a.example.org/x', '%%'];
     assert.deepEqual(hosts.map(host => ask({ action: 'network', host })), [true, false, false, true, false]);
     assert.deepEqual([ask({ action: 'tool', tool_name: 'Bash' }), ask({ action: 'tool', tool_name: 'WebFetch', input: { url: 'https://elsewhere.net' } })], [false, false]);

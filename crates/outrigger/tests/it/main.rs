@@ -1,6 +1,7 @@
 //! The program as a user meets it: real processes, real signals, the real binary.
 #![expect(clippy::disallowed_methods, reason = "tests start the program the way a user's shell does")]
 
+mod abp_sdk;
 mod cli;
 mod js;
 mod misbehave;

@@ -1,0 +1,25 @@
+//! The kits for authors of abp sidecars in node and Python: their own tests, run as their users run them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::process::finish;
+
+#[test]
+fn the_abp_kit_for_node_keeps_its_promises_under_a_scripted_host() {
+    passes(Command::new("node").arg("--test").arg(sdk().join("node/abp.test.mjs")));
+}
+
+#[test]
+fn the_abp_kit_for_python_keeps_its_promises_under_a_scripted_host() {
+    passes(Command::new("python3").arg("-B").arg(sdk().join("python/test_outrigger_abp.py")));
+}
+
+fn sdk() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk")
+}
+
+fn passes(command: &mut Command) {
+    let finished = finish(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    assert_eq!(finished.code(), 0, "{}\n{}", finished.stdout, finished.stderr);
+}
