@@ -173,3 +173,6 @@ export function judge(
 
 /** Whether a pattern covers a text. */
 export function glob(pattern: string, text: string): boolean;
+
+/** Calls `receive` with every line of a stream that is not blank, and resolves at its end. Only a newline ends a line. */
+export function readLines(stream: NodeJS.ReadableStream, receive: (line: string) => void): Promise<void>;

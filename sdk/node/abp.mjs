@@ -548,8 +548,11 @@ class Output {
 /** The longest line that is read, in bytes. */
 const MAX_LINE = 64 << 20;
 
-/** Calls `receive` with every line of a stream, and resolves at its end. Blank lines are skipped. */
-function readLines(stream, receive) {
+/**
+ * Calls `receive` with every line of a stream, and resolves at its end. Blank lines are skipped. Unlike `node:readline` it takes
+ * only a newline for the end of a line, which matters for JSON: U+2028 is an ordinary character there.
+ */
+export function readLines(stream, receive) {
   const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true });
   let held = [];
   let size = 0;
