@@ -91,7 +91,8 @@ test('a tool that the program would use without asking is asked for all the same
   const { heard, end } = await run(t, { task: `{{use Read ${JSON.stringify({ file_path: fileURLToPath(import.meta.url) })}}}` }, allow('deny'));
   assert.equal(heard.find(({ t }) => t === 'ask')?.tool_name, 'Read', JSON.stringify(end));
   const result = heard.find(({ event }) => event?.type === 'tool_result').event;
-  assert.deepEqual([result.is_error, String(result.output)], [true, 'the host says deny']);
+  assert.equal(result.is_error, true);
+  assert.match(String(result.output), /the host says deny$/);
 });
 
 test('a cancel interrupts the model, and the run ends partial', async t => {
