@@ -16,44 +16,64 @@ use crate::value::{Internal, Unpacked, Value};
 
 impl Heap {
     /// Is the value something that this heap has?
-    #[inline]
     pub(crate) fn check_value(&self, v: Value) -> Read<()> {
-        match v.as_string() {
-            _ if !v.is_reference() => Ok(()),
-            Some(id) => self.check_string(id),
-            None => self.check_reference(v),
+        if self.has(v) { Ok(()) } else { Err(self.flaw_of(v)) }
+    }
+
+    /// Are the values something that this heap has?
+    #[inline]
+    pub(crate) fn check_values(&self, values: &[Value]) -> Read<()> {
+        match values.iter().find(|&&v| !self.has(v)) {
+            None => Ok(()),
+            Some(&v) => Err(self.flaw_of(v)),
         }
     }
 
-    fn check_reference(&self, v: Value) -> Read<()> {
+    #[inline(always)]
+    fn has(&self, v: Value) -> bool {
+        if !v.is_reference() {
+            return true;
+        }
+        match (v.as_string(), v.as_object()) {
+            (Some(id), _) => is_there(&self.strings, id),
+            (_, Some(id)) => {
+                self.objects.items.get(id.index()).is_some_and(|object| {
+                    !object.is_vacant() && v.is_array() == (object.class == Class::Array)
+                })
+            }
+            (None, None) => self.has_other(v),
+        }
+    }
+
+    /// The same for what is rare.
+    fn has_other(&self, v: Value) -> bool {
         match v.unpack() {
             Unpacked::Undefined
             | Unpacked::Null
             | Unpacked::Bool(_)
             | Unpacked::Hole
             | Unpacked::Int(_)
-            | Unpacked::Double(_) => Ok(()),
-            Unpacked::String(id) => self.check_string(id),
-            Unpacked::Symbol(id) => there(&self.symbols, id),
-            Unpacked::BigInt(id) => there(&self.bigints, id),
-            Unpacked::Object(id) => {
-                there(&self.objects, id)?;
-                require(v.is_array() == (self.class(id) == Class::Array), "an array is not an array")
-            }
-            Unpacked::Internal(Internal::Accessor(id)) => there(&self.accessors, id),
-            Unpacked::Internal(Internal::Cell(id)) => there(&self.cells, id),
-            Unpacked::Internal(Internal::Slots(id)) => there(&self.fields, id),
-            Unpacked::Internal(Internal::Shape(id)) => {
-                there(&self.shapes, id)?;
-                require(!self.is_dictionary(id), "a dictionary is shared")
-            }
-            Unpacked::Internal(Internal::Raw(_)) => Ok(()),
+            | Unpacked::Double(_)
+            | Unpacked::Internal(Internal::Raw(_)) => true,
+            Unpacked::String(id) => is_there(&self.strings, id),
+            Unpacked::Symbol(id) => is_there(&self.symbols, id),
+            Unpacked::BigInt(id) => is_there(&self.bigints, id),
+            Unpacked::Object(id) => is_there(&self.objects, id),
+            Unpacked::Internal(Internal::Accessor(id)) => is_there(&self.accessors, id),
+            Unpacked::Internal(Internal::Cell(id)) => is_there(&self.cells, id),
+            Unpacked::Internal(Internal::Slots(id)) => is_there(&self.fields, id),
+            Unpacked::Internal(Internal::Shape(id)) => is_there(&self.shapes, id) && !self.is_dictionary(id),
         }
     }
 
-    /// Are the values something that this heap has?
-    pub(crate) fn check_values(&self, values: &[Value]) -> Read<()> {
-        values.iter().try_for_each(|&v| self.check_value(v))
+    /// What is wrong with a value that this heap does not have.
+    #[cold]
+    fn flaw_of(&self, v: Value) -> Flaw {
+        Flaw::Invalid(match v.unpack() {
+            Unpacked::Object(id) if is_there(&self.objects, id) => "an array is not an array",
+            Unpacked::Internal(Internal::Shape(id)) if is_there(&self.shapes, id) => "a dictionary is shared",
+            _ => MISSING,
+        })
     }
 
     fn check_string(&self, id: StrId) -> Read<()> {
@@ -319,23 +339,29 @@ trait Entries<T> {
 }
 
 impl<I, T> Entries<T> for Arena<I, T> {
+    #[inline]
     fn entry(&self, index: usize) -> Option<&T> {
         self.items.get(index)
     }
 }
 
 impl<I: Id, T: Record + Clone> Entries<T> for Shared<I, T> {
+    #[inline]
     fn entry(&self, index: usize) -> Option<&T> {
         self.get(index)
     }
 }
 
+const MISSING: &str = "a reference to something that is not there";
+
 /// Is there a live record with this id?
+#[inline]
+fn is_there<I: Id, T: Record>(arena: &impl Entries<T>, id: I) -> bool {
+    arena.entry(id.index()).is_some_and(|record| !record.is_vacant())
+}
+
 fn there<I: Id, T: Record>(arena: &impl Entries<T>, id: I) -> Read<()> {
-    match arena.entry(id.index()) {
-        Some(record) if !record.is_vacant() => Ok(()),
-        _ => Err(Flaw::Invalid("a reference to something that is not there")),
-    }
+    require(is_there(arena, id), MISSING)
 }
 
 /// Does following `next` from any of these places come to an end? Each place is looked at once.

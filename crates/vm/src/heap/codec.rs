@@ -6,7 +6,7 @@
 //! step are written. So a thousand rows that were made alike take little more than what tells them apart.
 
 use super::{AccessorId, BigId, CellId, ObjId, ShapeId, SlotsId, Spans, StrId, SymId};
-use crate::snapshot::bytes::{Flaw, Read, Reader, Writer, require};
+use crate::snapshot::bytes::{Flaw, Read, Reader, Writer, require, varint};
 use crate::value::{Internal, Unpacked, Value};
 
 /// The first byte of a value.
@@ -186,35 +186,49 @@ fn write_literals(w: &mut Writer, near: &mut Near<'_>, values: &[Value]) {
         return;
     }
     w.count(values.len() << 1);
-    for &v in values {
-        write_near(w, near, v);
+    w.shorts(values, |&v, place| {
+        let (bits, len) = spell(near, v);
+        *place = bits.to_le_bytes();
         near.follow(v);
-    }
+        len
+    });
 }
 
 #[inline]
 fn write_near(w: &mut Writer, near: &Near<'_>, v: Value) {
+    let (bits, len) = spell(near, v);
+    w.short(&bits.to_le_bytes(), len);
+}
+
+/// The bytes of a value, the first one lowest, and how many there are.
+#[inline(always)]
+fn spell(near: &Near<'_>, v: Value) -> (u128, usize) {
     let base = near.base;
-    let mut id = |tag: u8, id: u32, from: u32| {
-        w.byte(tag);
-        w.id(id, from);
+    let one = |tag: u8| (u128::from(tag), 1);
+    let number = |tag: u8, n: u64| {
+        let (bits, len) = varint(n);
+        (u128::from(tag) | u128::from(bits) << 8, 1 + len)
     };
+    let int = |tag: u8, n: i64| number(tag, (n << 1 ^ n >> 63) as u64);
+    let id = |tag: u8, id: u32, from: u32| int(tag, i64::from(id) - i64::from(from));
     match v.unpack() {
-        Unpacked::Undefined => w.byte(tag::UNDEFINED),
-        Unpacked::Null => w.byte(tag::NULL),
-        Unpacked::Bool(false) => w.byte(tag::FALSE),
-        Unpacked::Bool(true) => w.byte(tag::TRUE),
-        Unpacked::Hole => w.byte(tag::HOLE),
+        Unpacked::Undefined => one(tag::UNDEFINED),
+        Unpacked::Null => one(tag::NULL),
+        Unpacked::Bool(false) => one(tag::FALSE),
+        Unpacked::Bool(true) => one(tag::TRUE),
+        Unpacked::Hole => one(tag::HOLE),
         Unpacked::Int(i) => {
             match u8::try_from(i64::from(i) - i64::from(tag::LEAST) + i64::from(tag::SMALL)) {
-                Ok(small) if i >= tag::LEAST => w.byte(small),
-                _ => {
-                    w.byte(tag::INT);
-                    w.int(i64::from(i));
-                }
+                Ok(small) if i >= tag::LEAST => one(small),
+                _ => int(tag::INT, i64::from(i)),
             }
         }
-        Unpacked::Double(x) => write_double(w, x),
+        Unpacked::Double(x) => {
+            // The leading bytes, without the zeros behind them.
+            let bits = x.to_bits();
+            let len = 8 - bits.trailing_zeros().min(63) as usize / 8;
+            (u128::from(tag::DOUBLE + len as u8) | u128::from(bits.swap_bytes()) << 8, 1 + len)
+        }
         Unpacked::String(s) => id(tag::STRING, s.raw(), near.string),
         Unpacked::Symbol(s) => id(tag::SYMBOL, s.raw(), base.symbols),
         Unpacked::BigInt(b) => id(tag::BIGINT, b.raw(), base.bigints),
@@ -224,24 +238,30 @@ fn write_near(w: &mut Writer, near: &Near<'_>, v: Value) {
         Unpacked::Internal(Internal::Cell(c)) => id(tag::CELL, c.raw(), base.cells),
         Unpacked::Internal(Internal::Slots(s)) => id(tag::SLOTS, s.raw(), base.fields),
         Unpacked::Internal(Internal::Shape(s)) => id(tag::SHAPE, s.raw(), base.shapes),
-        Unpacked::Internal(Internal::Raw(n)) => {
-            w.byte(tag::RAW);
-            w.uint(u64::from(n));
-        }
+        Unpacked::Internal(Internal::Raw(n)) => number(tag::RAW, u64::from(n)),
     }
 }
 
-#[inline]
+#[inline(always)]
 fn read_near(r: &mut Reader<'_>, near: &Near<'_>) -> Read<Value> {
+    match r.byte()? {
+        small if small >= tag::SMALL => Ok(Value::int(i32::from(small - tag::SMALL) + tag::LEAST)),
+        double @ tag::SHORTEST_DOUBLE..=tag::LONGEST_DOUBLE => {
+            read_double(r, usize::from(double - tag::DOUBLE))
+        }
+        tag::INT => Ok(Value::int(r.i32()?)),
+        tag => read_other(r, near, tag),
+    }
+}
+
+fn read_other(r: &mut Reader<'_>, near: &Near<'_>, tag: u8) -> Read<Value> {
     let base = near.base;
-    let tag = r.byte()?;
     Ok(match tag {
         tag::UNDEFINED => Value::UNDEFINED,
         tag::NULL => Value::NULL,
         tag::FALSE => Value::FALSE,
         tag::TRUE => Value::TRUE,
         tag::HOLE => Value::HOLE,
-        tag::INT => Value::int(r.i32()?),
         tag::STRING => Value::string(StrId::from_raw(r.id(near.string)?)),
         tag::SYMBOL => Value::symbol(SymId::from_raw(r.id(base.symbols)?)),
         tag::BIGINT => Value::bigint(BigId::from_raw(r.id(base.bigints)?)),
@@ -252,24 +272,13 @@ fn read_near(r: &mut Reader<'_>, near: &Near<'_>) -> Read<Value> {
         tag::SLOTS => Value::internal(Internal::Slots(SlotsId::from_raw(r.id(base.fields)?))),
         tag::SHAPE => Value::internal(Internal::Shape(ShapeId::from_raw(r.id(base.shapes)?))),
         tag::RAW => Value::internal(Internal::Raw(r.u32()?)),
-        small if small >= tag::SMALL => Value::int(i32::from(small - tag::SMALL) + tag::LEAST),
-        double @ tag::SHORTEST_DOUBLE..=tag::LONGEST_DOUBLE => {
-            read_double(r, usize::from(double - tag::DOUBLE))?
-        }
         _ => return Err(Flaw::Invalid("there is no such value")),
     })
 }
 
-/// The leading bytes of a double, without the zeros behind them.
-fn write_double(w: &mut Writer, x: f64) {
-    let bits = x.to_bits();
-    let len = 8 - bits.trailing_zeros().min(63) as usize / 8;
-    let [a, b, c, d, e, f, g, h] = bits.to_be_bytes();
-    w.short(&[tag::DOUBLE + len as u8, a, b, c, d, e, f, g, h], 1 + len);
-}
-
+#[inline]
 fn read_double(r: &mut Reader<'_>, len: usize) -> Read<Value> {
-    let bits = u64::from_be_bytes(r.short(len)?);
+    let bits = r.leading(len)?;
     let v = Value::double(f64::from_bits(bits));
     let shortest = len == 1 || bits >> (64 - 8 * len) & 0xFF != 0;
     require(v.bits() == bits && shortest, "a number is not canonical")?;

@@ -298,8 +298,11 @@ impl Heap {
     }
 
     /// [`Marker::value`] that sees at once when there is nothing to follow in a string.
-    #[inline]
+    #[inline(always)]
     fn mark(&self, marker: &mut Marker, value: Value) {
+        if !value.is_reference() {
+            return;
+        }
         let Some(id) = value.as_string() else {
             return match value.as_object() {
                 Some(id) => marker.object(id),

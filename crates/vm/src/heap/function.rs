@@ -1,7 +1,7 @@
 //! The records behind functions and other classes with internal state: closures, cells, accessors, field records.
 
 use super::arena::Record;
-use super::object::Span;
+use super::object::{ObjectRecord, Span};
 use super::{AllocError, BigId, CellId, Class, ClosureId, Flags, Heap, ObjId, Payload, ShapeId, SlotsId};
 use crate::value::Value;
 use num_bigint::BigInt;
@@ -212,14 +212,14 @@ impl Heap {
         self.closures.unknown().map(|(_, closure)| (closure.code, u32::from(closure.capture_count)))
     }
 
-    /// The internal fields of every object of these classes that is not as it was in the image, for checking.
-    pub(crate) fn fields_of(&self, classes: &[Class]) -> impl Iterator<Item = &[Value]> {
-        let own = self.objects.unknown().map(|(_, object)| object);
-        let objects = own.chain(self.image_objects_with_new_payloads().map(|(_, object)| object));
-        let wanted = objects.filter(|object| classes.contains(&object.class));
-        wanted
-            .filter(|object| object.class.payload() == Payload::Slots)
-            .map(|object| self.slots(SlotsId::from_raw(object.payload)))
+    /// The internal fields of every generator that is not as it was in the image, for checking.
+    pub(crate) fn suspended(&self) -> impl Iterator<Item = &[Value]> {
+        let touched = self.objects.each_touched().map(|(_, object)| object);
+        let others = touched.chain(self.image_objects_with_new_payloads().map(|(_, object)| object));
+        let wanted =
+            |object: &&ObjectRecord| matches!(object.class, Class::Generator | Class::AsyncGenerator);
+        let own = self.objects.own().iter().filter(wanted);
+        own.chain(others.filter(wanted)).map(|object| self.slots(SlotsId::from_raw(object.payload)))
     }
 
     /// The names of all functions of the host. They are made for a machine, so its image has none.

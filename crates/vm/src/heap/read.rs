@@ -45,29 +45,38 @@ pub(super) fn read_strings(
     first: u32,
 ) -> Read<Unfinished> {
     r.spend(added.saturating_mul(size_of::<StringRecord>()))?;
+    // Each takes a byte at least.
+    require(added <= r.ahead().len(), "it ends too early")?;
     strings.items.reserve_exact(added);
+    let start = strings.items.len();
+    strings.items.resize_with(start + added, StringRecord::vacant);
     let mut unfinished = Unfinished::default();
-    for id in (first..).take(added).map(StrId::from_raw) {
+    let mut free = Vec::new();
+    // Every text goes straight to its place: records that are put together elsewhere, in small parts, take long to be moved as
+    // a whole.
+    for (at, record) in strings.items.iter_mut().enumerate().skip(start) {
         let tag = r.byte()?;
-        if tag >= SHORT {
-            let (len, role) =
-                if tag < SHORT_NAME { (tag - SHORT, Role::Plain) } else { (tag - SHORT_NAME, Role::Atom) };
-            require(usize::from(len) <= INLINE, "there is no such string")?;
-            let repr = Repr::Inline(len, r.short(usize::from(len))?);
-            if role == Role::Atom {
-                unfinished.names.push(id);
-            }
-            strings.items.push(StringRecord { repr, hash: 0, role });
-            continue;
-        }
         if tag == 0 {
-            strings.items.push(StringRecord::vacant());
-            continue;
+            free.push(at as u32);
+        } else if tag >= SHORT {
+            read_short(r, tag, record)?;
+        } else {
+            *record = read_string(r, base, tag)?;
         }
-        let record = read_string(r, base, tag)?;
+        if tag >= SHORT_NAME || (tag < SHORT && tag > 3) {
+            unfinished.note(StrId::from_raw(first + (at - start) as u32), record);
+        }
+    }
+    free.reverse();
+    strings.free = free;
+    Ok(unfinished)
+}
+
+impl Unfinished {
+    fn note(&mut self, id: StrId, record: &StringRecord) {
         match record.repr {
-            Repr::Rope { .. } => unfinished.ropes.push(id),
-            Repr::Slice { .. } => unfinished.slices.push(id),
+            Repr::Rope { .. } => self.ropes.push(id),
+            Repr::Slice { .. } => self.slices.push(id),
             Repr::Vacant
             | Repr::Inline(..)
             | Repr::Latin1(_)
@@ -76,14 +85,45 @@ pub(super) fn read_strings(
             | Repr::WideBuilder(_) => {}
         }
         if record.role != Role::Plain {
-            unfinished.names.push(id);
+            self.names.push(id);
         }
-        strings.items.push(record);
     }
-    strings.free_vacant();
-    Ok(unfinished)
 }
 
+/// Reads a text that fits inside its record. Behind it there are zeros.
+#[inline]
+fn read_short(r: &mut Reader<'_>, tag: u8, record: &mut StringRecord) -> Read<()> {
+    let (len, role) =
+        if tag < SHORT_NAME { (tag - SHORT, Role::Plain) } else { (tag - SHORT_NAME, Role::Atom) };
+    let text = r.ahead();
+    let taken = r.take(usize::from(len))?;
+    require(taken.len() <= INLINE, "there is no such string")?;
+    record.role = role;
+    record.repr = Repr::Inline(len, [0; INLINE]);
+    let Repr::Inline(_, to) = &mut record.repr else { return Ok(()) };
+    match text.first_chunk::<INLINE>() {
+        // Three words, the last two of which overlap, of which so many bytes count.
+        Some(ahead) => {
+            for at in [0, 8, INLINE - 8] {
+                let words = ahead[at..].first_chunk::<8>().zip(to[at..].first_chunk_mut::<8>());
+                if let Some((from, to)) = words {
+                    let counts = first_bytes(taken.len().saturating_sub(at));
+                    *to = (u64::from_le_bytes(*from) & counts).to_le_bytes();
+                }
+            }
+        }
+        None => to[..taken.len()].copy_from_slice(taken),
+    }
+    Ok(())
+}
+
+/// A word whose first so many bytes, in the order of memory, are all ones.
+#[inline]
+fn first_bytes(n: usize) -> u64 {
+    if n < 8 { (1 << (8 * n)) - 1 } else { u64::MAX }
+}
+
+#[inline(never)]
 fn read_string(r: &mut Reader<'_>, base: &Spans, tag: u8) -> Read<StringRecord> {
     let repr = match tag & 7 {
         0 => Repr::Vacant,
@@ -323,4 +363,56 @@ pub(super) fn read_weak(r: &mut Reader<'_>, base: &Spans) -> Read<WeakTable> {
         require(entries.insert(key.bits(), (key, value)).is_none(), "a weak key is there twice")?;
     }
     Ok(WeakTable { entries, vacancy: Vacancy::Taken })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(bytes: &[u8], added: usize) -> Read<Vec<StringRecord>> {
+        let mut arena = Arena::new();
+        let r = &mut Reader::new(bytes, 1 << 20);
+        read_strings(r, &Spans::ZERO, &mut arena, added, 0)?;
+        Ok(arena.items)
+    }
+
+    #[test]
+    fn a_short_text_is_the_same_however_much_follows_it() {
+        let text: Vec<u8> = (1..=INLINE as u8).collect();
+        for len in 0..=INLINE {
+            for behind in 0..=INLINE + 8 {
+                let mut bytes = vec![SHORT + len as u8];
+                bytes.extend_from_slice(&text[..len]);
+                bytes.extend(std::iter::repeat_n(0xFF, behind));
+                let read = strings(&bytes, 1).expect("it is a string");
+                let Repr::Inline(found, to) = read[0].repr else { panic!("{:?}", read[0]) };
+                assert_eq!((usize::from(found), &to[..len]), (len, &text[..len]));
+                assert!(to[len..].iter().all(|&b| b == 0), "{to:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_text_is_neither_longer_than_its_place_nor_than_what_is_left() {
+        for first in [SHORT, SHORT_NAME] {
+            let mut bytes = vec![first + INLINE as u8];
+            bytes.resize(64, 1);
+            assert!(strings(&bytes, 1).is_ok());
+            assert!(strings(&bytes[..INLINE], 1).is_err());
+            bytes[0] += 1;
+            assert!(strings(&bytes, 1).is_err());
+        }
+        assert!(strings(&[0, 0, SHORT], 3).is_ok());
+        assert!(strings(&[0, 0, SHORT], 4).is_err());
+    }
+
+    #[test]
+    fn free_entries_are_listed_as_a_sweep_leaves_them() {
+        let mut arena: Arena<StrId, StringRecord> = Arena::new();
+        let r = &mut Reader::new(&[0, SHORT + 1, 7, 0, SHORT, 0], 1 << 10);
+        read_strings(r, &Spans::ZERO, &mut arena, 5, 0).expect("they are strings");
+        let listed = arena.free.clone();
+        arena.free_vacant();
+        assert_eq!((&listed, &listed[..]), (&arena.free, &[4, 2, 0][..]));
+    }
 }

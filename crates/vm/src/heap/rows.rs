@@ -121,7 +121,11 @@ impl Heap {
                 }
                 continue;
             }
-            for slot in 0..used {
+            let inside = &mut self.objects.items[start..start + rows];
+            for slot in 0..used.min(INLINE_SLOTS) {
+                read_column(r, base, rows, |row, v| inside[row].slots[slot] = v)?;
+            }
+            for slot in INLINE_SLOTS..used {
                 read_column(r, base, rows, |row, v| self.put(start + row, slot, v))?;
             }
         }

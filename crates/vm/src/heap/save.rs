@@ -104,8 +104,7 @@ impl Heap {
         w.byte(self.interner.table.len().trailing_zeros() as u8);
         let prefixes = self.prefixes(base);
 
-        w.reserve(self.strings.span().saturating_sub(base.strings as usize) * 8);
-        self.strings.from(base.strings).for_each(|(_, s)| write_string(w, base, s));
+        self.strings.slices_from(base.strings).iter().for_each(|strings| write_strings(w, base, strings));
         added(w, &self.symbols, base.symbols, |w, _, s| {
             w.byte(match s.kind {
                 None => 0,
@@ -332,6 +331,29 @@ pub(super) const SHORT: u8 = 0x20;
 /// The first byte of a short name, with its length.
 pub(super) const SHORT_NAME: u8 = 0x40;
 
+/// Writes strings, free entries included. Most are short.
+fn write_strings(w: &mut Writer, base: &Spans, strings: &[StringRecord]) {
+    let mut rest = strings;
+    while !rest.is_empty() {
+        let short = rest.iter().take_while(|s| matches!(s.repr, Repr::Vacant | Repr::Inline(..)));
+        let (short, others) = rest.split_at(short.count());
+        w.shorts(short, |s, place: &mut [u8; 1 + INLINE]| {
+            let Repr::Inline(len, bytes) = &s.repr else {
+                place[0] = 0;
+                return 1;
+            };
+            place[0] = len + if s.role == Role::Plain { SHORT } else { SHORT_NAME };
+            place[1..].copy_from_slice(bytes);
+            1 + usize::from(*len)
+        });
+        rest = others;
+        if let Some((other, others)) = rest.split_first() {
+            write_string(w, base, other);
+            rest = others;
+        }
+    }
+}
+
 fn write_string(w: &mut Writer, base: &Spans, s: &StringRecord) {
     let role = if s.role == Role::Plain { 0 } else { 8 };
     let mut narrow = |bytes: &[u8]| {
@@ -341,10 +363,8 @@ fn write_string(w: &mut Writer, base: &Spans, s: &StringRecord) {
     match &s.repr {
         Repr::Vacant => w.byte(0),
         Repr::Inline(len, bytes) => {
-            let mut all = [0; 1 + INLINE];
-            all[0] = len + if s.role == Role::Plain { SHORT } else { SHORT_NAME };
-            all[1..].copy_from_slice(bytes);
-            w.short(&all, 1 + usize::from(*len));
+            w.byte(len + if s.role == Role::Plain { SHORT } else { SHORT_NAME });
+            w.short(bytes, usize::from(*len));
         }
         Repr::Latin1(bytes) => narrow(bytes),
         Repr::Wide(units) => {

@@ -96,6 +96,13 @@ impl<I: Id, T: Record + Clone> Shared<I, T> {
         base.iter().chain(own).enumerate().map(move |(i, record)| (first + i, record))
     }
 
+    /// The same as slices.
+    pub(crate) fn slices_from(&self, first: u32) -> [&[T]; 2] {
+        let first = first as usize;
+        let own = self.own.items.get(first.saturating_sub(self.base.len())..);
+        [self.base.get(first..).unwrap_or_default(), own.unwrap_or_default()]
+    }
+
     pub(crate) fn own_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.own.items.iter_mut()
     }

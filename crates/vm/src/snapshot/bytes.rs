@@ -17,6 +17,7 @@ pub(crate) enum Flaw {
 pub(crate) type Read<T> = Result<T, Flaw>;
 
 /// Answers the flaw unless the condition holds.
+#[inline]
 pub(crate) fn require(holds: bool, what: &'static str) -> Read<()> {
     if holds { Ok(()) } else { Err(Flaw::Invalid(what)) }
 }
@@ -36,6 +37,7 @@ impl Writer {
         self.out
     }
 
+    #[inline]
     pub(crate) fn byte(&mut self, byte: u8) {
         self.out.push(byte);
     }
@@ -81,6 +83,28 @@ impl Writer {
         self.out.truncate(end);
     }
 
+    /// Many short things at once: `spell` writes up to `N` bytes for each, and answers how many of them count.
+    #[inline]
+    pub(crate) fn shorts<T, const N: usize>(
+        &mut self,
+        things: &[T],
+        mut spell: impl FnMut(&T, &mut [u8; N]) -> usize,
+    ) {
+        // Where the next one goes is only known here, and not to memory, which would take longer to tell.
+        for some in things.chunks(64) {
+            let mut end = self.out.len();
+            self.out.resize(end + some.len() * N, 0);
+            for thing in some {
+                // There is room for all of them.
+                let Some(place) = self.out.get_mut(end..).and_then(|room| room.first_chunk_mut()) else {
+                    break;
+                };
+                end += spell(thing, place).min(N);
+            }
+            self.out.truncate(end);
+        }
+    }
+
     /// Bytes with their number in front.
     pub(crate) fn text(&mut self, bytes: &[u8]) {
         self.count(bytes.len());
@@ -116,6 +140,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn byte(&mut self) -> Read<u8> {
         let (&first, rest) = self.rest.split_first().ok_or(Flaw::Invalid("it ends too early"))?;
         self.rest = rest;
@@ -139,20 +164,37 @@ impl<'a> Reader<'a> {
     }
 
     fn long_uint(&mut self) -> Read<u64> {
+        // Most numbers end within a word: its bytes are looked at together.
+        if let Some(word) = self.rest.first_chunk::<8>().map(|word| u64::from_le_bytes(*word)) {
+            let ends = !word & 0x8080_8080_8080_8080;
+            if ends != 0 {
+                let len = ends.trailing_zeros() as usize / 8 + 1;
+                let used = word & u64::MAX >> (64 - 8 * len);
+                require(used >> (8 * (len - 1)) != 0 || len == 1, TOO_LONG)?;
+                self.rest = &self.rest[len..];
+                return Ok(sevens(used));
+            }
+        }
+        self.longest_uint()
+    }
+
+    #[inline(never)]
+    fn longest_uint(&mut self) -> Read<u64> {
         let mut n = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7F);
             // Only one spelling of each number: equal states have equal bytes.
-            require(bits << shift >> shift == bits && (byte != 0 || shift == 0), "a number is too long")?;
+            require(bits << shift >> shift == bits && (byte != 0 || shift == 0), TOO_LONG)?;
             n |= bits << shift;
             if byte & 0x80 == 0 {
                 return Ok(n);
             }
         }
-        Err(Flaw::Invalid("a number is too long"))
+        Err(Flaw::Invalid(TOO_LONG))
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self) -> Read<u32> {
         u32::try_from(self.uint()?).map_err(|_| Flaw::Invalid("a number is too large"))
     }
@@ -161,15 +203,18 @@ impl<'a> Reader<'a> {
         u16::try_from(self.uint()?).map_err(|_| Flaw::Invalid("a number is too large"))
     }
 
+    #[inline]
     pub(crate) fn int(&mut self) -> Read<i64> {
         let n = self.uint()?;
         Ok((n >> 1) as i64 ^ -((n & 1) as i64))
     }
 
+    #[inline]
     pub(crate) fn i32(&mut self) -> Read<i32> {
         i32::try_from(self.int()?).map_err(|_| Flaw::Invalid("a number is too large"))
     }
 
+    #[inline]
     pub(crate) fn id(&mut self, base: u32) -> Read<u32> {
         let id = self.int()?.checked_add(i64::from(base));
         id.and_then(|id| u32::try_from(id).ok()).ok_or(Flaw::Invalid("an id is out of range"))
@@ -198,23 +243,28 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// A few bytes, and zeros up to a fixed number. Looking at more than is taken is the fastest way.
+    /// The leading bytes of a big-endian word; the others are zero.
     #[inline]
-    pub(crate) fn short<const N: usize>(&mut self, len: usize) -> Read<[u8; N]> {
-        let mut bytes = [0; N];
-        match self.rest.first_chunk::<N>() {
-            Some(ahead) if len <= N => {
-                for (i, (to, from)) in bytes.iter_mut().zip(ahead).enumerate() {
-                    *to = if i < len { *from } else { 0 };
-                }
+    pub(crate) fn leading(&mut self, len: usize) -> Read<u64> {
+        match self.rest.first_chunk::<8>() {
+            // Looking at more than is taken is the fastest way.
+            Some(ahead) if (1..=8).contains(&len) => {
                 self.rest = &self.rest[len..];
+                Ok(u64::from_be_bytes(*ahead) & u64::MAX << (64 - 8 * len))
             }
             _ => {
+                let mut bytes = [0; 8];
                 let few = bytes.get_mut(..len).ok_or(Flaw::Invalid("it ends too early"))?;
                 few.copy_from_slice(self.take(len)?);
+                Ok(u64::from_be_bytes(bytes))
             }
         }
-        Ok(bytes)
+    }
+
+    /// What is left, not yet taken.
+    #[inline]
+    pub(crate) fn ahead(&self) -> &'a [u8] {
+        self.rest
     }
 
     /// Bytes with their number in front. Paid for by whoever keeps them.
@@ -269,14 +319,39 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// What [`Writer::uint`] writes for a number of up to fifty-six bits, as a little-endian word, and how many bytes of it.
+#[inline]
+pub(crate) fn varint(mut n: u64) -> (u64, usize) {
+    let (mut word, mut shift) = (0, 0);
+    while n >= 0x80 {
+        word |= (n & 0x7F | 0x80) << shift;
+        n >>= 7;
+        shift += 8;
+    }
+    (word | n << shift, shift / 8 + 1)
+}
+
+const TOO_LONG: &str = "a number is too long";
+
+/// The low seven bits of each byte, put together.
+#[inline]
+fn sevens(word: u64) -> u64 {
+    let word = word & 0x7F7F_7F7F_7F7F_7F7F;
+    let word = (word & 0x7F00_7F00_7F00_7F00) >> 1 | word & 0x007F_007F_007F_007F;
+    let word = (word & 0x3FFF_0000_3FFF_0000) >> 2 | word & 0x0000_3FFF_0000_3FFF;
+    (word & 0x0FFF_FFFF_0000_0000) >> 4 | word & 0x0FFF_FFFF
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn numbers_come_back_as_they_were_written() {
-        let unsigned = [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX];
-        let signed = [0, -1, 1, 63, -64, 64, -65, i64::MIN, i64::MAX];
+        let around =
+            |bit: u32| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1, 0x5555_5555_5555_5555 >> (63 - bit)];
+        let unsigned: Vec<u64> = (0..64).flat_map(around).chain([0, u64::MAX]).collect();
+        let signed: Vec<i64> = unsigned.iter().flat_map(|&n| [n as i64, (n as i64).wrapping_neg()]).collect();
         let mut w = Writer::new();
         unsigned.iter().for_each(|&n| w.uint(n));
         signed.iter().for_each(|&n| w.int(n));
@@ -289,6 +364,32 @@ mod tests {
             assert_eq!(r.int(), Ok(n));
         }
         assert_eq!(r.end(), Ok(()));
+    }
+
+    #[test]
+    fn a_number_is_the_same_whatever_follows_it() {
+        for bytes in [&[0x80, 1][..], &[0xFF, 0xFF, 0x7F], &[0x80, 0x80, 0], &[0xFF; 8], &[0x80, 0x80, 0x80]]
+        {
+            let alone = Reader::new(bytes, 0).uint();
+            for behind in [0, 0x7F, 0x80, 0xFF] {
+                let more = [bytes, &[behind; 9]].concat();
+                let ends = bytes.last().is_some_and(|last| last & 0x80 == 0);
+                assert!(!ends || Reader::new(&more, 0).uint() == alone, "{more:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn short_things_are_written_behind_each_other() {
+        let words = ["", "a", "bc", "def", "ghij"];
+        let many: Vec<&str> = words.iter().cycle().take(200).copied().collect();
+        let mut w = Writer::new();
+        w.byte(7);
+        w.shorts(&many, |word, bytes: &mut [u8; 4]| {
+            bytes[..word.len()].copy_from_slice(word.as_bytes());
+            word.len()
+        });
+        assert_eq!(w.finish(), [b"\x07", many.concat().as_bytes()].concat());
     }
 
     #[test]

@@ -397,7 +397,7 @@ fn check_frames(st: &State, regs: &[Value]) -> Read<()> {
 
 /// Every suspended frame stands where its function could.
 fn check_records(st: &State) -> Read<()> {
-    for fields in st.heap.fields_of(&[Class::Generator, Class::AsyncGenerator]) {
+    for fields in st.heap.suspended() {
         require(fields.len() >= RECORD_FIELDS, "a suspended frame is not whole")?;
         let saved = saved_frame(fields);
         check_place(st, saved.func, saved.pc, saved.closure, saved.callee)?;
