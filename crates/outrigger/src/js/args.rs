@@ -47,6 +47,8 @@ pub(crate) enum JsCommand {
     Resume(Box<ResumeArgs>),
     /// Show what a kept run waits for, how big it is and what it may do. Runs nothing.
     Inspect(InspectArgs),
+    /// Remove kept runs. One that is being run at this moment stays.
+    Forget(ForgetArgs),
     /// Measure a script: time to start, to compile, to run, and the price of a host call.
     Bench(Box<BenchArgs>),
 }
@@ -198,6 +200,28 @@ pub(crate) struct InspectArgs {
     /// The ticket of a kept run; without it, all of them are listed.
     #[arg(value_name = "SNAPSHOT")]
     pub(crate) ticket: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Each line of `js inspect` is one thing that can be forgotten. If one of several names is wrong, nothing is.
+
+Examples:
+  outrigger js forget 4f1c…         the ticket that `js run` printed, or its beginning
+  outrigger js forget 4f1c… 90ab…
+  outrigger js forget --all         everything but what is being run")]
+pub(crate) struct ForgetArgs {
+    /// Tickets or runs as `js inspect` lists them; a beginning is enough if no other begins like it.
+    #[arg(value_name = "RUN", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) runs: Vec<String>,
+
+    /// Forget everything that is kept.
+    #[arg(long)]
+    pub(crate) all: bool,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,

@@ -30,6 +30,23 @@ pub(crate) enum Kept {
     Run(RunId),
 }
 
+impl Kept {
+    /// What `js inspect` lists it as.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Kept::Ticket(ticket) => ticket.as_str(),
+            Kept::Run(run) => run.as_str(),
+        }
+    }
+
+    pub(crate) fn ticket(&self) -> Option<&Ticket> {
+        match self {
+            Kept::Ticket(ticket) => Some(ticket),
+            Kept::Run(_) => None,
+        }
+    }
+}
+
 /// Opens the store, and makes it if it is new.
 pub(crate) fn open(args: &StoreArgs) -> anyhow::Result<Keep> {
     let named = args.store.clone().or_else(|| std::env::var_os("OUTRIGGER_JS_STORE").map(PathBuf::from));

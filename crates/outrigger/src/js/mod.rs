@@ -1,8 +1,9 @@
-//! `outrigger js`: sandboxed scripts from the command line: run, answered by hand, kept, taken up again, measured.
+//! `outrigger js`: sandboxed scripts from the command line: run, answered by hand, kept, taken up again, forgotten, measured.
 
 pub(crate) mod args;
 mod bench;
 mod console;
+mod forget;
 mod inspect;
 mod json;
 mod keep;
@@ -30,6 +31,7 @@ pub(crate) fn run(command: JsCommand, format: Format) -> anyhow::Result<ExitCode
             JsCommand::Step(args) => step::step(*args, format).await,
             JsCommand::Resume(args) => resume::go_on(*args, format).await,
             JsCommand::Inspect(args) => inspect::run(args, format).await,
+            JsCommand::Forget(args) => forget::run(&args, format),
             JsCommand::Bench(args) => bench::run(*args, format).await,
         }
     })?;

@@ -1,5 +1,7 @@
 //! `outrigger js` as a person uses it.
 
+mod forget;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -367,7 +369,7 @@ fn two_who_resume_the_same_ticket_at_once_get_it_once() {
 fn mistakes_on_the_command_line_say_what_to_do() {
     let bench = Bench::new();
     let script = bench.script("1");
-    let cases: [(&[&str], i32, &str); 10] = [
+    let cases: [(&[&str], i32, &str); 14] = [
         (&["js", "run", &script, "--limits", "memory=3"], 2, "there is no limit `memory`"),
         (&["js", "run", &script, "--limits", "heap_limit_bytes=much"], 2, "not a whole number"),
         (&["js", "run", "missing.js"], 125, "missing.js cannot be opened"),
@@ -378,6 +380,10 @@ fn mistakes_on_the_command_line_say_what_to_do() {
         (&["js", "run", &script, "--allow", "f=true", "--allow", "f=false"], 125, "`f` is given twice"),
         (&["js", "resume", "0123"], 125, "no kept run"),
         (&["js", "step", "-"], 125, "must be a file"),
+        (&["js", "forget"], 2, "RUN"),
+        (&["js", "forget", ""], 2, "a value is required"),
+        (&["js", "forget", "0123"], 125, "no kept run"),
+        (&["js", "forget", "--all", "0123"], 2, "cannot be used with"),
     ];
     for (args, code, words) in cases {
         let finished = bench.run(args);
