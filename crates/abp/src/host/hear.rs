@@ -82,7 +82,9 @@ fn wrong<'a>(error: &EnvelopeError, text: &str) -> Heard<'a> {
 fn is_noise(error: &EnvelopeError) -> bool {
     match error {
         EnvelopeError::NotJson(_) => true,
-        EnvelopeError::Missing { path } | EnvelopeError::Wrong { path, .. } => path.is_empty() || path == "t",
+        EnvelopeError::Missing { path } | EnvelopeError::Wrong { path, .. } => {
+            path == "the message" || path == "t"
+        }
         EnvelopeError::TooDeep | EnvelopeError::TooMany { .. } => false,
     }
 }

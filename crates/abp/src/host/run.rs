@@ -25,6 +25,9 @@ use crate::protocol::{Envelope, Negotiation, ReceivedReceipt, Run, RunId, Timest
 /// Everything is reaped, but a descriptor may have been passed to a stranger: the stream gets this long to end.
 const DRAIN: Duration = Duration::from_millis(500);
 
+/// What is said of a child that is asked for one run too many.
+const SPENT: &str = "broke the protocol: it said more after its last run had ended, or left unread what it was told; it gets no other run";
+
 impl Sidecar {
     /// Gives it a work order and stays until the run has ended. Dropping this kills the child.
     ///
@@ -41,11 +44,11 @@ impl Sidecar {
         let began = Instant::now();
         let observed = nothing_yet();
         // Whoever drops this future drops the link, and that kills the child.
-        let Some(mut link) = self.link.take() else {
+        let Some(link) = self.link.take() else {
             return over(self.lost(), None, negotiation, Warnings::none(), observed, began);
         };
         let mut warnings = Warnings::none();
-        if let Some((kind, what)) = self.unfit(&mut link, &negotiation, &mut warnings) {
+        if let Some((kind, what)) = self.unfit(&negotiation) {
             let failure = link.process.failure(kind, what, None, None);
             let report = link.stop(self.terms.ladder, &mut warnings).await;
             self.report.clone_from(&report);
@@ -126,12 +129,7 @@ impl Sidecar {
     }
 
     /// Why this child cannot be given this run.
-    fn unfit(
-        &self,
-        link: &mut Link,
-        negotiation: &Negotiation,
-        warnings: &mut Warnings,
-    ) -> Option<(FailureKind, String)> {
+    fn unfit(&self, negotiation: &Negotiation) -> Option<(FailureKind, String)> {
         if !negotiation.is_satisfied() {
             let missing: Vec<_> = negotiation
                 .missing
@@ -141,15 +139,10 @@ impl Sidecar {
             let what = format!("cannot do what the work order requires: {}", missing.join("; "));
             return Some((FailureKind::Requirements, what));
         }
-        link.note_late(warnings);
-        let late = warnings.total() > 0 && self.terms.foreign == Foreign::Fail;
-        if late || self.standing == Standing::Spent {
-            let what = "broke the protocol: it said more after its last run had ended, or does not listen; it gets no \
-                        other run"
-                .to_owned();
-            return Some((FailureKind::Protocol, what));
+        match self.standing {
+            Standing::Good => None,
+            Standing::Spent => Some((FailureKind::Protocol, SPENT.to_owned())),
         }
-        None
     }
 
     /// There is no child to give a run to.

@@ -1,5 +1,11 @@
 //! The integration tests of this crate, one binary, which is also its own launcher and its own children.
 
+mod host;
+mod host_kit;
+mod host_orphans;
+mod hostile;
+mod hostile_flood;
+
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
@@ -19,6 +25,13 @@ fn main() -> ExitCode {
     if let Some(code) = outrigger_supervise::launch::intercept() {
         return code;
     }
-    let trials: Vec<Trial> = Vec::new();
+    let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    match args.get(1).map(String::as_str) {
+        Some("__child") => return hostile_flood::child(&args[2..]),
+        Some("__host") => return host_orphans::host(),
+        Some(_) | None => {}
+    }
+    let rooms = [host::trials(), host_orphans::trials(), hostile::trials(), hostile_flood::trials()];
+    let trials: Vec<Trial> = rooms.into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
