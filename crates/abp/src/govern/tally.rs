@@ -8,6 +8,8 @@ use std::time::Duration;
 use outrigger_policy::{Micros, MoneyError, Resource, Round};
 use serde::Serialize;
 
+use crate::protocol::{Counts, Usage, UsageReport};
+
 /// How much of each resource a run may spend; none is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -76,56 +78,6 @@ impl Limits {
     }
 }
 
-/// One report of what was spent, its numbers already amounts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Spent {
-    /// Whether the amounts are added to what was counted.
-    pub sums: Sums,
-    /// Tokens read.
-    pub input_tokens: Option<u64>,
-    /// Tokens written.
-    pub output_tokens: Option<u64>,
-    /// Tokens that came from a cache.
-    pub cache_read_tokens: Option<u64>,
-    /// Tokens that went into a cache.
-    pub cache_write_tokens: Option<u64>,
-    /// Whatever else the vendor bills by.
-    pub request_units: Option<u64>,
-    /// Money.
-    pub money: Option<Micros>,
-    /// Turns.
-    pub turns: Option<u64>,
-}
-
-/// What the numbers of a report are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Sums {
-    /// What was spent since the last report.
-    #[default]
-    SinceLast,
-    /// What was spent since the run began.
-    SoFar,
-}
-
-/// What was counted, for the receipt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Usage {
-    /// Tokens read.
-    pub input_tokens: u64,
-    /// Tokens written.
-    pub output_tokens: u64,
-    /// Tokens that came from a cache.
-    pub cache_read_tokens: u64,
-    /// Tokens that went into a cache.
-    pub cache_write_tokens: u64,
-    /// Whatever else the vendor bills by.
-    pub request_units: u64,
-    /// Money.
-    pub money: Micros,
-    /// Whether anything was reported at all.
-    pub reported: bool,
-}
-
 /// A limit that was crossed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("the budget of {} is used up: {} spent", amount(*.resource, *.limit), amount(*.resource, *.spent))]
@@ -153,7 +105,9 @@ pub struct Balance {
 #[derive(Clone, Debug)]
 pub struct Tally {
     limits: Limits,
+    /// Tokens and units; what was never reported is none.
     usage: Usage,
+    money: Option<Micros>,
     /// Turns by messages, until the child counts them itself.
     messages: u64,
     /// Turns that the child counted.
@@ -182,6 +136,7 @@ impl Tally {
         Tally {
             limits,
             usage: Usage::default(),
+            money: None,
             messages: 0,
             turns: None,
             calls_reported: 0,
@@ -191,27 +146,27 @@ impl Tally {
     }
 
     /// The child reported usage.
-    pub fn report(&mut self, spent: &Spent) {
-        let add = |counted: &mut u64, amount: Option<u64>| {
+    pub fn report(&mut self, report: &UsageReport) {
+        let add = |counted: &mut Option<u64>, amount: Option<u64>| {
             let Some(amount) = amount else { return };
-            *counted = match spent.sums {
-                Sums::SinceLast => counted.saturating_add(amount),
-                Sums::SoFar => amount.max(*counted),
-            };
+            let before = counted.unwrap_or(0);
+            *counted = Some(match report.counts {
+                Counts::Increments => before.saturating_add(amount),
+                Counts::Totals => amount.max(before),
+            });
         };
-        let usage = &mut self.usage;
-        add(&mut usage.input_tokens, spent.input_tokens);
-        add(&mut usage.output_tokens, spent.output_tokens);
-        add(&mut usage.cache_read_tokens, spent.cache_read_tokens);
-        add(&mut usage.cache_write_tokens, spent.cache_write_tokens);
-        add(&mut usage.request_units, spent.request_units);
-        add(&mut usage.money.0, spent.money.map(|money| money.0));
-        usage.reported = true;
+        let (usage, told) = (&mut self.usage, &report.usage);
+        add(&mut usage.input_tokens, told.input_tokens);
+        add(&mut usage.output_tokens, told.output_tokens);
+        add(&mut usage.cache_read_tokens, told.cache_read_tokens);
+        add(&mut usage.cache_write_tokens, told.cache_write_tokens);
+        add(&mut usage.request_units, told.request_units);
+        let mut money = self.money.map(|money| money.0);
+        add(&mut money, told.estimated_cost_usd.and_then(cost));
+        self.money = money.map(Micros);
         // A report of no turns is not counting them, or one such report would switch off the limit.
-        if spent.turns.is_some_and(|turns| turns > 0) || self.turns.is_some() {
-            let mut turns = self.turns.unwrap_or(0);
-            add(&mut turns, spent.turns);
-            self.turns = Some(turns);
+        if self.turns.is_some() || report.turns.is_some_and(|turns| turns > 0) {
+            add(&mut self.turns, report.turns);
         }
     }
 
@@ -262,10 +217,12 @@ impl Tally {
         self.limits.wall
     }
 
-    /// What was counted.
+    /// What was counted, as a receipt says it.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        self.usage
+        // Exact for every amount that anybody spends; the receipt has doubles.
+        let usd = self.money.map(|money| money.0 as f64 / 1_000_000.0);
+        Usage { estimated_cost_usd: usd, ..self.usage }
     }
 
     /// Every budget that has a limit or was spent from, time aside when it has no limit.
@@ -293,10 +250,13 @@ impl Tally {
 
     fn spent(&self, resource: Resource) -> u64 {
         match resource {
-            Resource::InputTokens => self.usage.input_tokens,
-            Resource::OutputTokens => self.usage.output_tokens,
-            Resource::TotalTokens => self.usage.input_tokens.saturating_add(self.usage.output_tokens),
-            Resource::Money => self.usage.money.0,
+            Resource::InputTokens => self.usage.input_tokens.unwrap_or(0),
+            Resource::OutputTokens => self.usage.output_tokens.unwrap_or(0),
+            // Whether the input has what came from a cache in it is the vendor's choice, so caches are not added again.
+            Resource::TotalTokens => {
+                self.spent(Resource::InputTokens).saturating_add(self.spent(Resource::OutputTokens))
+            }
+            Resource::Money => self.money.map_or(0, |money| money.0),
             Resource::Turns => self.turns.unwrap_or(0).max(self.messages),
             Resource::ToolCalls => self.calls_reported.max(self.calls_asked),
             Resource::WallMillis => millis(self.elapsed),
@@ -314,6 +274,15 @@ pub enum Limited {
     ByTheClock,
     /// On what the child reports, at least some.
     ByReports,
+}
+
+/// A cost in millionths, rounded up. What is no amount costs nothing; what is too much for the type costs all there is.
+fn cost(usd: f64) -> Option<u64> {
+    match Micros::from_float(usd, Round::Up) {
+        Ok(money) => Some(money.0),
+        Err(MoneyError::TooLarge) => Some(u64::MAX),
+        Err(MoneyError::NotFinite | MoneyError::Negative | MoneyError::NotDecimal) => None,
+    }
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -353,13 +322,29 @@ mod tests {
         limits
     }
 
+    fn used(usage: Usage) -> UsageReport {
+        UsageReport { usage, ..UsageReport::default() }
+    }
+
+    fn paid(usd: f64) -> UsageReport {
+        used(Usage { estimated_cost_usd: Some(usd), ..Usage::default() })
+    }
+
+    fn turned(turns: u64) -> UsageReport {
+        UsageReport { turns: Some(turns), ..UsageReport::default() }
+    }
+
     #[test]
     fn every_limit_may_be_spent_to_the_last_unit_and_not_one_more() {
         let steps: [(Resource, fn(&mut Tally)); 6] = [
-            (Resource::InputTokens, |t| t.report(&Spent { input_tokens: Some(1), ..Spent::default() })),
-            (Resource::OutputTokens, |t| t.report(&Spent { output_tokens: Some(1), ..Spent::default() })),
-            (Resource::TotalTokens, |t| t.report(&Spent { output_tokens: Some(1), ..Spent::default() })),
-            (Resource::Money, |t| t.report(&Spent { money: Some(Micros(1)), ..Spent::default() })),
+            (Resource::InputTokens, |t| t.report(&used(Usage { input_tokens: Some(1), ..Usage::default() }))),
+            (Resource::OutputTokens, |t| {
+                t.report(&used(Usage { output_tokens: Some(1), ..Usage::default() }))
+            }),
+            (Resource::TotalTokens, |t| {
+                t.report(&used(Usage { output_tokens: Some(1), ..Usage::default() }))
+            }),
+            (Resource::Money, |t| t.report(&paid(0.000_001))),
             (Resource::Turns, Tally::message),
             (Resource::ToolCalls, Tally::call),
         ];
@@ -388,7 +373,7 @@ mod tests {
     fn a_limit_of_nothing_is_crossed_by_the_first_unit() {
         let mut tally = Tally::new(limit(Resource::Money, 0));
         assert_eq!(tally.crossed(), None);
-        tally.report(&Spent { money: Some(Micros(1)), ..Spent::default() });
+        tally.report(&paid(0.000_000_1));
         let text = tally.crossed().unwrap().to_string();
         assert_eq!(text, "the budget of $0.00 is used up: $0.000001 spent");
     }
@@ -396,19 +381,23 @@ mod tests {
     #[test]
     fn sums_so_far_count_when_they_are_larger() {
         let mut tally = Tally::new(Limits::none());
-        let report = |sums, tokens| Spent { sums, input_tokens: Some(tokens), ..Spent::default() };
+        let report = |counts, tokens| UsageReport {
+            usage: Usage { input_tokens: Some(tokens), ..Usage::default() },
+            counts,
+            ..UsageReport::default()
+        };
         let table = [
-            (Sums::SinceLast, 10, 10),
-            (Sums::SoFar, 15, 15),
-            (Sums::SoFar, 12, 15),
-            (Sums::SinceLast, 5, 20),
-            (Sums::SinceLast, 0, 20),
-            (Sums::SinceLast, u64::MAX, u64::MAX),
-            (Sums::SinceLast, 1, u64::MAX),
+            (Counts::Increments, 10, 10),
+            (Counts::Totals, 15, 15),
+            (Counts::Totals, 12, 15),
+            (Counts::Increments, 5, 20),
+            (Counts::Increments, 0, 20),
+            (Counts::Increments, u64::MAX, u64::MAX),
+            (Counts::Increments, 1, u64::MAX),
         ];
-        for (sums, tokens, expected) in table {
-            tally.report(&report(sums, tokens));
-            assert_eq!(tally.usage().input_tokens, expected);
+        for (counts, tokens, expected) in table {
+            tally.report(&report(counts, tokens));
+            assert_eq!(tally.usage().input_tokens, Some(expected));
         }
     }
 
@@ -417,13 +406,13 @@ mod tests {
         let mut tally = Tally::new(limit(Resource::Turns, 2));
         let turns = |tally: &Tally| tally.balances()[0].spent;
         tally.message();
-        tally.report(&Spent { turns: Some(0), ..Spent::default() });
+        tally.report(&turned(0));
         tally.message();
         assert_eq!(turns(&tally), 2, "a report of no turns is not counting them");
-        tally.report(&Spent { turns: Some(1), ..Spent::default() });
+        tally.report(&turned(1));
         tally.message();
         assert_eq!(turns(&tally), 2, "what was counted stays");
-        tally.report(&Spent { turns: Some(2), ..Spent::default() });
+        tally.report(&turned(2));
         assert_eq!(tally.crossed(), Some(Crossed { resource: Resource::Turns, limit: 2, spent: 3 }));
     }
 
@@ -456,18 +445,40 @@ mod tests {
         assert_eq!(Limits::none().and_order(Some(1e300), None).unwrap().money, Some(Micros(u64::MAX)));
     }
 
+    #[test]
+    fn what_is_no_amount_of_money_costs_nothing_and_too_much_costs_everything() {
+        let table = [
+            (f64::NAN, 0),
+            (f64::INFINITY, 0),
+            (-5.0, 0),
+            (0.0, 0),
+            (1e-300, 1),
+            (0.1, 100_000),
+            (0.000_001_1, 2),
+            (1e300, u64::MAX),
+        ];
+        for (usd, micros) in table {
+            let mut tally = Tally::new(Limits::none());
+            tally.report(&paid(usd));
+            assert_eq!(tally.spent(Resource::Money), micros, "{usd}");
+        }
+    }
+
     fn step() -> impl Strategy<Value = Step> {
         let amount = || prop_oneof![Just(None), (0u64..100).prop_map(Some), Just(Some(u64::MAX))];
-        let sums = prop_oneof![Just(Sums::SinceLast), Just(Sums::SoFar)];
-        let report = (sums, amount(), amount(), amount(), amount()).prop_map(|(sums, a, b, c, d)| {
-            Step::Report(Spent {
-                sums,
-                input_tokens: a,
-                output_tokens: b,
-                money: c.map(Micros),
-                turns: d,
-                ..Spent::default()
-            })
+        let usd = || {
+            let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, -0.0, f64::MAX, f64::MIN_POSITIVE];
+            prop_oneof![
+                Just(None),
+                (0.0..0.01).prop_map(Some),
+                proptest::sample::select(odd.to_vec()).prop_map(Some)
+            ]
+        };
+        let counts = prop_oneof![Just(Counts::Increments), Just(Counts::Totals)];
+        let report = (counts, amount(), amount(), usd(), amount()).prop_map(|(counts, a, b, c, d)| {
+            let usage =
+                Usage { input_tokens: a, output_tokens: b, estimated_cost_usd: c, ..Usage::default() };
+            Step::Report(UsageReport { usage, turns: d, counts })
         });
         let time = (0u64..10_000).prop_map(Step::Time);
         prop_oneof![report, time, Just(Step::Message), Just(Step::Call), Just(Step::Asked)]
@@ -475,7 +486,7 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Step {
-        Report(Spent),
+        Report(UsageReport),
         Time(u64),
         Message,
         Call,
@@ -490,7 +501,7 @@ mod tests {
             let mut crossed = None;
             for step in steps {
                 match step {
-                    Step::Report(spent) => tally.report(&spent),
+                    Step::Report(report) => tally.report(&report),
                     Step::Time(millis) => tally.time(Duration::from_millis(millis)),
                     Step::Message => tally.message(),
                     Step::Call => tally.call(),
