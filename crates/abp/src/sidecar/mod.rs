@@ -28,11 +28,14 @@
 //! # serving.await.unwrap(); Ok(()) }
 //! ```
 //!
-//! An executable calls [`serve`] instead, on its own standard streams.
+//! An executable calls [`serve`] or [`main`](fn@main) instead, on its own standard streams. [`mock`] plays a script, [`process`] runs any
+//! program.
 
 mod ask;
 mod gate;
+pub mod mock;
 mod output;
+pub mod process;
 mod run;
 mod say;
 mod serve;
@@ -42,5 +45,5 @@ mod terms;
 pub use ask::{Answered, By, Question};
 pub use run::{EmitError, MAX_ARTIFACTS, MAX_QUESTIONS, Run};
 pub use say::{ToolUse, Tooled};
-pub use serve::{serve, serve_on};
+pub use serve::{main, serve, serve_on};
 pub use terms::{Done, Failure, Identity, Options};

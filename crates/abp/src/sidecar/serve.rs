@@ -5,6 +5,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::future::Future;
 use std::io::{self, Write};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use outrigger_wire::line::{Head, Item, LineReadError, LineReader, dialect};
@@ -37,6 +38,29 @@ where
     let (input, output) = standard::take()?;
     serve_on(input, output, identity, Options::usual(), handler).await;
     Ok(())
+}
+
+/// As [`serve`], as a whole process: with a runtime of its own, and gone when the host is. A handler may block its thread
+/// without keeping pings from being answered.
+pub fn main<H, F>(identity: Identity, handler: H) -> ExitCode
+where
+    H: Fn(Run) -> F,
+    F: Future<Output = Result<Done, Failure>> + Send + 'static,
+{
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let served = built.and_then(|runtime| {
+        let served = runtime.block_on(serve(identity, handler));
+        // A thread that waits for a terminal, or a handler that blocks, must not keep the process alive.
+        runtime.shutdown_background();
+        served
+    });
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            log(&format!("the standard streams cannot be used: {error}"));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Serves runs on any pair of streams, until `input` has ended and the last run with it, or the other end is gone.
