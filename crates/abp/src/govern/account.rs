@@ -1,6 +1,6 @@
 //! What the receipt says about the governing of a run: what was enforced and what only observed, decided, approved, spent.
 
-use outrigger_policy::Decision;
+use outrigger_policy::{Decision, Verdict};
 use outrigger_supervise::sandbox::{Enforced, Landlock, Level, Network};
 use serde::Serialize;
 
@@ -79,16 +79,17 @@ pub struct Decisions {
 }
 
 impl Decisions {
+    /// A decision was made; a denial counts when its [`Denial`] is known.
     pub(super) fn count(&mut self, decision: &Decision) {
-        let count = match decision.verdict {
-            outrigger_policy::Verdict::Allow => &mut self.allowed,
-            outrigger_policy::Verdict::Ask => &mut self.asked,
-            outrigger_policy::Verdict::Deny => &mut self.denied,
-        };
-        *count = count.saturating_add(1);
+        match decision.verdict {
+            Verdict::Allow => self.allowed += 1,
+            Verdict::Ask => self.asked += 1,
+            Verdict::Deny => {}
+        }
     }
 
-    pub(super) fn list(&mut self, denial: &Denial) {
+    pub(super) fn deny(&mut self, denial: &Denial) {
+        self.denied += 1;
         if self.first_denied.len() < MAX_FIRST_DENIED {
             self.first_denied.push(denial.clone());
         }

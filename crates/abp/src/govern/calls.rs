@@ -8,7 +8,7 @@ use outrigger_policy::Digest;
 use super::approvals::ApprovalId;
 
 /// The most calls that are remembered. The oldest that waits for nobody is forgotten first.
-pub const MAX_CALLS: usize = 1024;
+const MAX_CALLS: usize = 1024;
 
 /// One call.
 #[derive(Debug)]

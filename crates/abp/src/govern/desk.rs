@@ -98,10 +98,11 @@ impl Desk {
     }
 
     /// Writes down what is approved without asking anybody.
-    pub(super) fn note(&mut self, now: Moment, question: Question<'_>, choice: Choice, by: &str) {
-        let request = self.request(now, question, Duration::ZERO, choice);
-        self.raised += 1;
-        self.list(&request, choice, by, now);
+    pub(super) fn note(&mut self, now: Moment, tool_name: &str, by: &str) {
+        self.raised = self.raised.saturating_add(1);
+        let id = ApprovalId::numbered(&self.run_id, self.raised);
+        let tool_name = cut(tool_name, MAX_SHOWN_TEXT);
+        self.list(Approval { id, tool_name, decision: Choice::Allow, by: by.to_owned(), at: now.at });
     }
 
     /// Takes an answer, unless there is one. Gives the request that it answers.
@@ -124,8 +125,13 @@ impl Desk {
         if answered.choice == Choice::AllowAlways {
             self.always.insert(request.tool_name.clone());
         }
-        let now = Moment { since_start: Duration::ZERO, at: answered.at };
-        self.list(&request, answered.choice, &answered.by, now);
+        self.list(Approval {
+            id: request.id.clone(),
+            tool_name: request.tool_name.clone(),
+            decision: answered.choice,
+            by: cut(&answered.by, MAX_SHOWN_TEXT),
+            at: answered.at,
+        });
         self.settled.insert(answered.id.clone(), answered.clone());
         Some(request)
     }
@@ -209,11 +215,9 @@ impl Desk {
         }
     }
 
-    fn list(&mut self, request: &ApprovalRequest, decision: Choice, by: &str, now: Moment) {
+    fn list(&mut self, approval: Approval) {
         if self.listed.len() < MAX_LISTED {
-            let (id, tool_name, by) =
-                (request.id.clone(), request.tool_name.clone(), cut(by, MAX_SHOWN_TEXT));
-            self.listed.push(Approval { id, tool_name, decision, by, at: now.at });
+            self.listed.push(approval);
         }
     }
 }

@@ -83,12 +83,6 @@ impl Judge {
         }
     }
 
-    /// No: for a reason that the lists do not know.
-    #[must_use]
-    pub fn refuse(&self, reason: Reason, action: Action, object: &str) -> Decision {
-        Decision::new(reason, None, &self.subject, action, object)
-    }
-
     fn file(&self, path: &str, action: Action, check: fn(&Policy, &Subject, &str) -> Decision) -> Decision {
         match self.root.locate(path) {
             Err(reason) => Decision::new(reason, None, &self.subject, action, path),

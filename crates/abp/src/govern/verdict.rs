@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use outrigger_policy::{Action, Decision};
 use serde::Serialize;
 
-use super::approvals::{ApprovalId, ApprovalRequest, Choice};
+use super::approvals::{ApprovalId, ApprovalRequest, Choice, MAX_SHOWN_TEXT, cut};
 use super::tally::{Crossed, Limits};
 use crate::protocol::{Answer, AskAction, RunId, Timestamp};
 
@@ -87,6 +87,13 @@ impl Denial {
             code: decision.reason.code(),
             reason,
         }
+    }
+}
+
+impl Denial {
+    /// The denial of a call for a reason that is not the policy's.
+    pub(super) fn call(tool: &str, code: &'static str, reason: String, at: Timestamp, how: How) -> Denial {
+        Denial { at, how, action: Action::Call, object: cut(tool, MAX_SHOWN_TEXT), code, reason }
     }
 }
 
