@@ -11,14 +11,15 @@ use outrigger_supervise::sandbox::{Contained, Containment, Layer, Level};
 use tokio::io::AsyncWriteExt;
 
 use crate::launch_kit::{
-    BOTH, PATIENCE, alone, contained, hear, launch, output, plan, read_all, request, shell, tagged, trial,
-    until,
+    BOTH, PATIENCE, alone, command, contained, hear, launch, output, plan, read_all, request, shell, tagged,
+    trial, until,
 };
 use crate::misbehave::hex;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("exit_codes_and_signals_pass_through_exactly", exit_codes_and_signals),
+        trial("what_the_host_ignores_its_programs_do_not", ignoring_host),
         trial("the_environment_is_exactly_the_plan", environment),
         trial("arguments_arrive_byte_for_byte", arguments),
         alone("the_program_gets_no_descriptor_but_its_own", descriptors),
@@ -59,6 +60,16 @@ async fn exit_codes_and_signals() {
             output(Plan { sandbox: request(Level::Basic, containment), ..shell("kill -40 $$") }).await;
         assert_eq!(exit.status, Status::Signal(40));
     }
+}
+
+/// `nohup` and `&` make a host ignore signals; the programs it starts must not. The same test, in such a host.
+async fn ignoring_host() {
+    let ignore = "trap '' HUP INT QUIT USR1 TERM; exec \"$0\" \"$@\"";
+    let mut host = command("/bin/sh".as_ref());
+    host.args(["-c", ignore]).arg(std::env::current_exe().expect("a path"));
+    let ran = host.args(["--exact", "exit_codes_and_signals_pass_through_exactly"]).output().expect("a host");
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
 }
 
 async fn environment() {

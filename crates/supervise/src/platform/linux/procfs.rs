@@ -71,6 +71,14 @@ pub(crate) fn usage(roots: &[Pid]) -> io::Result<Vec<Option<Usage>>> {
         .collect())
 }
 
+/// The signals that this process ignores.
+pub(super) fn ignored_signals() -> io::Result<Vec<i32>> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    Ok((1..=64).filter(|signal| mask & (1 << (signal - 1)) != 0).collect())
+}
+
 /// See [`Identity::of`].
 pub(crate) fn identity(pid: Pid) -> io::Result<Identity> {
     let entry = read_entry(pid, &mut Vec::new())?;

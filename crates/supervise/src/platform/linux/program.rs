@@ -13,7 +13,7 @@ use rustix::fs::Access;
 use rustix::io::{Errno, FdFlags};
 
 use super::message::Order;
-use super::{confine, keeper};
+use super::{confine, keeper, procfs};
 use crate::launch::LaunchError;
 use crate::sandbox::{Contained, Enforced};
 use crate::tree::Pid;
@@ -62,6 +62,7 @@ pub(super) fn start(
     if let Some(umask) = order.umask {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask.0.into()));
     }
+    stop_ignoring_signals();
     if !confine::needs_own_thread(order.level) {
         let enforced = confine::apply(&order, &path, containment)?;
         return Ok((spawn(&order, &path, files)?, enforced));
@@ -80,6 +81,28 @@ pub(super) fn start(
     thread.join().unwrap_or_else(|_| {
         Err(LaunchError::System { doing: "confining".into(), errno: 0, reason: "the thread panicked".into() })
     })
+}
+
+/// Lets the program begin with every signal at its default, however the host was started.
+///
+/// What a process ignores (`nohup`, or `&` in a shell without job control) its children ignore too, and so would the program
+/// at the end of the chain. What it handles they do not: `execve` gives it its default. So this process handles what it
+/// ignored; for itself nothing changes, since nobody looks at what the handlers note.
+fn stop_ignoring_signals() {
+    // Without /proc nobody can tell, and the program gets what the host was given.
+    let ignored = procfs::ignored_signals().unwrap_or_default();
+    // The standard library ignores SIGPIPE in every process of ours, and gives it back to those it starts.
+    let inherited: Vec<i32> =
+        ignored.into_iter().filter(|signal| *signal != rustix::process::Signal::PIPE.as_raw()).collect();
+    if inherited.is_empty() {
+        return;
+    }
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
+    let _inside = runtime.enter();
+    for signal in inherited {
+        // SIGSEGV and its like may not be handled in this way. Programs that are sent those have other worries.
+        let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(signal));
+    }
 }
 
 fn enter(cwd: &Path) -> Result<(), LaunchError> {
