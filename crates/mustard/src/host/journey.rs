@@ -79,9 +79,9 @@ pub(super) enum Arrival {
     Parked(Box<Record>, Option<Ticket>),
 }
 
-/// A run on its way. Dropping it stops it: handlers are cancelled, and a child in the middle of a step is killed.
+/// A run and where it stands.
 #[derive(Debug)]
-pub(super) struct Journey {
+pub(super) struct Standing {
     pub(super) pool: Pool,
     pub(super) key: HostKey,
     pub(super) run: RunId,
@@ -92,47 +92,29 @@ pub(super) struct Journey {
     pub(super) position: Position,
     /// How many snapshots there were before this position.
     pub(super) step: u64,
+}
+
+/// A run on its way. Dropping it stops it: handlers are cancelled, and a child in the middle of a step is killed.
+#[derive(Debug)]
+pub(super) struct Journey {
+    now: Standing,
     /// Answers that no snapshot has seen yet. They outlive children.
-    pub(super) answers: BTreeMap<CallId, Answer>,
+    answers: BTreeMap<CallId, Answer>,
     pub(super) statistics: Statistics,
     work: Work,
     lent: Option<Lent>,
     way: Way,
 }
 
-/// Where a run comes from.
-#[derive(Debug)]
-pub(super) struct Origin {
-    pub(super) pool: Pool,
-    pub(super) key: HostKey,
-    pub(super) run: RunId,
-    pub(super) capabilities: Capabilities,
-    pub(super) frame: Frame,
-    pub(super) rules: RunRules,
-    pub(super) journal: Option<Journal>,
-    pub(super) position: Position,
-    pub(super) step: u64,
-}
-
 impl Journey {
-    pub(super) fn new(origin: Origin) -> Self {
-        let Origin { pool, key, run, capabilities, frame, rules, journal, position, step } = origin;
-        let work = Work::new(rules.parallel_calls);
+    pub(super) fn new(from: Standing) -> Self {
         Self {
-            pool,
-            key,
-            run,
-            capabilities,
-            frame,
-            rules,
-            journal,
-            position,
-            step,
             answers: BTreeMap::new(),
             statistics: Statistics::NONE,
-            work,
+            work: Work::new(from.rules.parallel_calls),
             lent: None,
             way: Way::Raw,
+            now: from,
         }
     }
 
@@ -140,12 +122,12 @@ impl Journey {
     pub(super) async fn travel(&mut self) -> Result<Arrival, RunError> {
         loop {
             let mut sent = Vec::new();
-            if let Position::At(snapshot) = &self.position {
+            if let Position::At(snapshot) = &self.now.position {
                 self.work.call_out(
                     snapshot,
-                    &self.run,
-                    &self.capabilities,
-                    self.journal.as_ref(),
+                    &self.now.run,
+                    &self.now.capabilities,
+                    self.now.journal.as_ref(),
                     &mut self.statistics,
                     &self.answers,
                 );
@@ -178,7 +160,7 @@ impl Journey {
 
     /// The run is over, and so is its journal.
     pub(super) async fn conclude(&mut self) -> Result<(), RunError> {
-        match &self.journal {
+        match &self.now.journal {
             Some(journal) => Ok(journal.forget().await?),
             None => Ok(()),
         }
@@ -186,13 +168,13 @@ impl Journey {
 
     /// Writes down answers that came from outside, and finds those of an earlier life, which come first.
     pub(super) async fn remember(&mut self, given: BTreeMap<CallId, Answer>) -> Result<(), RunError> {
-        let Position::At(snapshot) = &self.position else { return Ok(()) };
+        let Position::At(snapshot) = &self.now.position else { return Ok(()) };
         let waits = |call: &CallId| snapshot.calls.iter().any(|waiting| waiting.call == *call);
         if let Some(call) = given.keys().find(|call| !waits(call)) {
             return Err(RunError::NoSuchCall { call: *call });
         }
         let mut answers = given;
-        if let Some(journal) = &self.journal {
+        if let Some(journal) = &self.now.journal {
             // A run that comes from somewhere else has nothing here yet, and an answer without a snapshot is no use.
             if journal.latest().await?.is_none()
                 && let Some(record) = self.record()
@@ -213,12 +195,12 @@ impl Journey {
 
     /// Waits for the answers of calls, as the fan-out says. None means that all that is left was parked.
     async fn gather(&mut self) -> Result<Vec<(CallId, Answer)>, RunError> {
-        let Position::At(snapshot) = &self.position else { return Ok(Vec::new()) };
+        let Position::At(snapshot) = &self.now.position else { return Ok(Vec::new()) };
         loop {
             let answered =
                 snapshot.calls.iter().filter(|waiting| self.answers.contains_key(&waiting.call)).count();
             let parked = snapshot.calls.iter().filter(|waiting| self.work.is_parked(waiting.call)).count();
-            let enough = match self.rules.fanout {
+            let enough = match self.now.rules.fanout {
                 Fanout::Together => answered + parked >= snapshot.calls.len(),
                 Fanout::AsTheyCome => answered > 0 || parked >= snapshot.calls.len(),
             };
@@ -246,16 +228,16 @@ impl Journey {
             // What is left of it is not worth keeping.
             self.lent = None;
             self.way = Way::Raw;
-            if attempt >= self.rules.attempts.get() {
+            if attempt >= self.now.rules.attempts.get() {
                 return Err(RunError::KeepsDying {
-                    step: self.step,
+                    step: self.now.step,
                     attempts: attempt,
                     last: Box::new(lost),
                 });
             }
             self.statistics.repeats += 1;
             let doublings = attempt.saturating_sub(1).min(10);
-            tokio::time::sleep(self.rules.backoff.saturating_mul(1 << doublings)).await;
+            tokio::time::sleep(self.now.rules.backoff.saturating_mul(1 << doublings)).await;
         }
     }
 
@@ -263,33 +245,33 @@ impl Journey {
         let sidecar = match &mut self.lent {
             Some(sidecar) => sidecar,
             None => {
-                let mut sidecar = self.pool.lend().await?;
+                let mut sidecar = self.now.pool.lend().await?;
                 sidecar.count_run();
                 self.statistics.children += 1;
                 self.lent.insert(sidecar)
             }
         };
-        let stepped = match &self.position {
-            Position::Start { script, inputs } => step::start(sidecar, script, inputs, &self.frame).await,
+        let stepped = match &self.now.position {
+            Position::Start { script, inputs } => step::start(sidecar, script, inputs, &self.now.frame).await,
             Position::At(snapshot) => {
                 let last = snapshot.calls.iter().map(|waiting| waiting.call.0).max().unwrap_or(0);
                 let next = CallId(last.saturating_add(1));
-                step::resume(sidecar, snapshot, sent, next, &self.frame, &self.key, self.way).await
+                step::resume(sidecar, snapshot, sent, next, &self.now.frame, &self.now.key, self.way).await
             }
         };
-        stepped.map_err(|error| Setback::from_step(error, self.step))
+        stepped.map_err(|error| Setback::from_step(error, self.now.step))
     }
 
     /// Stands at a new snapshot. It is written down before any of its calls is made.
     async fn arrive(&mut self, snapshot: Snapshot) -> Result<(), RunError> {
         self.statistics.hops += 1;
         self.statistics.largest_snapshot = self.statistics.largest_snapshot.max(snapshot.bytes.len() as u64);
-        self.step += 1;
+        self.now.step += 1;
         let waits = |call: &CallId| snapshot.calls.iter().any(|waiting| waiting.call == *call);
         self.answers.retain(|call, _| waits(call));
         self.work.retain(waits);
-        self.position = Position::At(snapshot);
-        if let (Some(journal), Some(record)) = (&self.journal, self.record()) {
+        self.now.position = Position::At(snapshot);
+        if let (Some(journal), Some(record)) = (&self.now.journal, self.record()) {
             journal.checkpoint(record).await?;
         }
         Ok(())
@@ -297,7 +279,7 @@ impl Journey {
 
     async fn park(&mut self) -> Result<Arrival, RunError> {
         let Some(record) = self.record() else { unreachable!("only a run that waits for calls is parked") };
-        let ticket = match &self.journal {
+        let ticket = match &self.now.journal {
             Some(journal) => Some(journal.park(record.clone()).await?),
             None => None,
         };
@@ -306,13 +288,13 @@ impl Journey {
 
     /// What another host needs to go on from here.
     fn record(&self) -> Option<Record> {
-        let Position::At(snapshot) = &self.position else { return None };
+        let Position::At(snapshot) = &self.now.position else { return None };
         Some(Record {
-            run: self.run.clone(),
-            step: self.step,
-            dialect: self.pool.source().dialect(),
-            capabilities: self.frame.capabilities.clone(),
-            limits: self.frame.limits,
+            run: self.now.run.clone(),
+            step: self.now.step,
+            dialect: self.now.pool.source().dialect(),
+            capabilities: self.now.frame.capabilities.clone(),
+            limits: self.now.frame.limits,
             calls: snapshot.calls.clone(),
             stored_at: UnixMillis::now(),
             snapshot: snapshot.bytes.clone(),

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::Host;
 use super::capability::{Capabilities, Reply, is_too_deep};
 use super::journal::{Interrupted, Journal};
-use super::journey::{Arrival, Journey, Origin, Position, RunRules};
+use super::journey::{Arrival, Journey, Position, RunRules, Standing};
 use super::outcome::{Ending, Failed, Finished, Parked, RunError, Statistics};
 use super::script::Script;
 use super::step::{Frame, Snapshot};
@@ -239,8 +239,8 @@ impl Run {
         };
         let answers = answers.into_iter().filter_map(answer).collect();
         let (pool, key) = (host.pool().clone(), host.key().clone());
-        let origin = Origin { pool, key, run: id, capabilities, frame, rules, journal, position, step };
-        Ok((Journey::new(origin), answers))
+        let standing = Standing { pool, key, run: id, capabilities, frame, rules, journal, position, step };
+        Ok((Journey::new(standing), answers))
     }
 }
 
