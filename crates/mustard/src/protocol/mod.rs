@@ -31,7 +31,7 @@ mod read_response;
 pub mod request;
 pub mod response;
 pub mod value;
-mod write;
+pub(crate) mod write;
 mod write_request;
 mod write_response;
 

@@ -12,6 +12,10 @@ use outrigger_vm::snapshot::{EnvelopeError, ProgramError, SnapshotError};
 use crate::protocol::feature::{Feature, Features};
 use crate::protocol::request::RequestError;
 use crate::protocol::response::{Code, Detail, Failure, Kind, Place};
+use crate::protocol::write::write_string;
+
+/// Bytes of a thrown object that are shown, about.
+const SKETCH: usize = 200;
 
 /// Source lines that are longer are not quoted.
 const LONGEST_LINE: usize = 500;
@@ -24,6 +28,8 @@ pub(super) struct Problem {
     span: Option<(u32, u32)>,
     /// Where it happened.
     places: Vec<VmPlace>,
+    /// What the sentence says instead of the detail's message.
+    first: Option<String>,
     /// All that is said, if that is more than the detail and the places.
     whole: Option<String>,
 }
@@ -42,7 +48,7 @@ impl Problem {
             error_code: None,
             details: None,
         });
-        Problem { detail, span: None, places: Vec::new(), whole: None }
+        Problem { detail, span: None, places: Vec::new(), first: None, whole: None }
     }
 
     /// The protocol refuses it.
@@ -80,9 +86,14 @@ impl Problem {
             None => format!("Uncaught {}", report.message),
         };
         let mut problem = Problem::new(Kind::RUNTIME, Code::RUNTIME, message);
+        if let Some(thrown) = &report.thrown {
+            // The sentence is that of version 2, in which every object looks the same.
+            let shown = format!("Uncaught {}", sketch(thrown));
+            problem.first = Some(std::mem::replace(&mut problem.detail.message, shown));
+        }
         problem.detail.name = report.name;
         problem.detail.error_code = report.code;
-        problem.detail.details = report.details.map(Plain::String);
+        problem.detail.details = report.plain_details.or(report.details.map(Plain::String));
         let whole_line = |line: &String| line.chars().count() < 100;
         problem.detail.source_line = report.line.map(|(line, _)| line).filter(whole_line);
         problem.at(report.places)
@@ -190,7 +201,8 @@ impl Problem {
             Some(whole) => whole,
             None if self.detail.kind == Kind::PROTOCOL => self.detail.message.clone(),
             None => {
-                let mut text = format!("{}: {}", self.detail.kind, self.detail.message);
+                let first = self.first.as_ref().unwrap_or(&self.detail.message);
+                let mut text = format!("{}: {first}", self.detail.kind);
                 let bytes = |(from, to): (u32, u32)| format!(" [{from}..{to}]");
                 text.push_str(&self.span.map(bytes).unwrap_or_default());
                 for place in &self.places {
@@ -264,6 +276,56 @@ fn in_dialect(diagnostic: &Diagnostic, source: &str) -> String {
         return words.to_owned();
     }
     message.clone()
+}
+
+/// The beginning of a value as JSON, with `…` for the rest.
+fn sketch(value: &Plain) -> String {
+    let mut out = Vec::new();
+    draw(value, &mut out);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+fn draw(value: &Plain, out: &mut Vec<u8>) {
+    let between = |at: usize, out: &mut Vec<u8>| {
+        if at > 0 {
+            out.push(b',');
+        }
+        out.len() < SKETCH
+    };
+    match value {
+        Plain::Undefined => out.extend(b"undefined"),
+        Plain::Null | Plain::Hole => out.extend(b"null"),
+        Plain::Bool(yes) => out.extend(yes.to_string().bytes()),
+        Plain::Number(number) => out.extend(number.to_string().bytes()),
+        Plain::String(text) => match text.char_indices().nth(SKETCH / 2) {
+            Some((cut, _)) => write_string(&format!("{}…", &text[..cut]), out),
+            None => write_string(text, out),
+        },
+        Plain::Array(elements) => {
+            out.push(b'[');
+            for (at, element) in elements.iter().enumerate() {
+                if !between(at, out) {
+                    out.extend("…".bytes());
+                    break;
+                }
+                draw(element, out);
+            }
+            out.push(b']');
+        }
+        Plain::Object(members) => {
+            out.push(b'{');
+            for (at, (name, member)) in members.iter().enumerate() {
+                if !between(at, out) {
+                    out.extend("…".bytes());
+                    break;
+                }
+                draw(&Plain::String(name.clone()), out);
+                out.push(b':');
+                draw(member, out);
+            }
+            out.push(b'}');
+        }
+    }
 }
 
 /// The line around a byte of the source, if it is short enough to be shown.

@@ -75,6 +75,11 @@ impl State {
         Ok(build.done)
     }
 
+    /// A value as plain data, if it is such and the run could have paid for it. For runs that are over.
+    pub(crate) fn plain_data(&self, v: Value) -> Option<Plain> {
+        self.read_plain(v, &mut Purse::of(self)).ok()
+    }
+
     /// What was spent is gone, also when it was not enough.
     pub(super) fn settle_purse(&mut self, purse: &Purse) -> Result<(), BoundaryError> {
         self.burn(purse.spent).map_err(|_| BoundaryError::Limit(Limit::Instructions))

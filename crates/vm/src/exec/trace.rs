@@ -2,6 +2,7 @@
 
 use super::code_table::Code;
 use super::state::State;
+use crate::boundary::Plain;
 use crate::heap::{Class, Found, Key, ObjId, Own, atoms};
 use crate::value::Value;
 use std::fmt;
@@ -35,16 +36,20 @@ pub struct Place {
 }
 
 /// An exception that nobody caught, for people: its text, where it comes from, and the line there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// `Name: message`, or the text of whatever was thrown.
     pub message: String,
+    /// What was thrown, if it is no error but a plain object or an array.
+    pub thrown: Option<Plain>,
     /// The error's `name`, if it is an error.
     pub name: Option<String>,
     /// Its own `code`, if that is text.
     pub code: Option<String>,
     /// Its own `details` as text.
     pub details: Option<String>,
+    /// Its own `details` as they are, if they are plain data.
+    pub plain_details: Option<Plain>,
     /// Innermost first. Of a value that is no error only the place where it was thrown is known.
     pub places: Vec<Place>,
     /// The source line of the first place, cut if it is long, and how many characters are before the place.
@@ -98,7 +103,7 @@ impl State {
         let message = self.describe(error);
         let code = Arc::clone(&self.code);
         let places = self.active(&code).map(|at| self.place(&code, at)).collect();
-        Report { message, name: None, code: None, details: None, places, line: None }.to_string()
+        Particulars::NONE.report(message, None, places, None).to_string()
     }
 
     /// Function and source offset of the active frames, as the fields of an error object.
@@ -165,27 +170,53 @@ impl State {
         let line = known.first().and_then(|&(func, offset)| code.line_at(func, offset)).map(shorten);
         let active = |(func, offset)| Active { func, offset, callee: Value::UNDEFINED };
         let places = known.into_iter().map(|at| self.place(&code, active(at))).collect();
-        let (name, code, details) = record.map_or((None, None, None), |error| self.particulars(error));
-        Report { message, name, code, details, places, line }
+        let particulars = record.map_or(Particulars::NONE, |error| self.particulars(error));
+        let data = thrown.is_object() && record.is_none();
+        let thrown = if data { self.plain_data(thrown) } else { None };
+        particulars.report(message, thrown, places, line)
+    }
+}
+
+/// What an error has of its own.
+struct Particulars {
+    name: Option<String>,
+    code: Option<String>,
+    details: Option<String>,
+    plain_details: Option<Plain>,
+}
+
+impl Particulars {
+    const NONE: Self = Self { name: None, code: None, details: None, plain_details: None };
+
+    fn report(
+        self,
+        message: String,
+        thrown: Option<Plain>,
+        places: Vec<Place>,
+        line: Option<(String, usize)>,
+    ) -> Report {
+        let Self { name, code, details, plain_details } = self;
+        Report { message, thrown, name, code, details, plain_details, places, line }
     }
 }
 
 impl State {
     /// Name, code and details of an error, as far as they can be had without running guest code.
-    fn particulars(&mut self, error: ObjId) -> (Option<String>, Option<String>, Option<String>) {
+    fn particulars(&mut self, error: ObjId) -> Particulars {
         let name = match self.heap.get(error, Key::atom(atoms::NAME)) {
             Found::Data(name) if name.is_string() => Some(self.primitive_text(name)),
             _ => None,
         };
-        let code = self.own_text(error, "code", |v| v.is_string());
-        (name, code, self.own_text(error, "details", |v| !v.is_undefined()))
+        let code = self.own_data(error, "code").filter(|v| v.is_string()).map(|v| self.coerced(v));
+        let details = self.own_data(error, "details").filter(|v| !v.is_undefined());
+        let plain_details = details.and_then(|v| self.plain_data(v));
+        Particulars { name, code, details: details.map(|v| self.coerced(v)), plain_details }
     }
 
-    /// The text of an own property with a value of some kind.
-    fn own_text(&mut self, object: ObjId, name: &str, wanted: impl Fn(Value) -> bool) -> Option<String> {
-        let key = self.heap.known_key(name)?;
-        match self.heap.get_own(object, key) {
-            Own::Data { value, .. } if wanted(value) => Some(self.coerced(value)),
+    /// The value of an own property that has one.
+    fn own_data(&self, object: ObjId, name: &str) -> Option<Value> {
+        match self.heap.get_own(object, self.heap.known_key(name)?) {
+            Own::Data { value, .. } => Some(value),
             _ => None,
         }
     }

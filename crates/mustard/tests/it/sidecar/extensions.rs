@@ -300,6 +300,46 @@ fn error_details_are_for_programs() {
 }
 
 #[test]
+fn details_of_an_error_are_data_if_they_are_plain_and_text_if_not() {
+    both(|talk| {
+        hello(talk, &["error_detail"]);
+        let data = json!({"Object": {"by": {"Number": {"Finite": 3.0}}, "list": {"Array": ["Null"]}}});
+        let step = talk.run("ask()", &["ask"]);
+        let error = json!({"name": "E", "message": "m", "details": data});
+        let said = talk.resume(&step, json!({"type": "error", "error": error}));
+        assert_eq!(said.header["error_detail"]["details"], data);
+        let first = said.error().lines().next().unwrap();
+        assert!(first.starts_with("Runtime: E: m [details=[object Object]]"), "version 2 says: {first}");
+        let said = talk.run("const e = new Error('own'); e.details = [1, () => 2]; throw e", &[]);
+        let details = &said.header["error_detail"]["details"];
+        assert!(details["String"].is_string(), "a function cannot cross: {details}");
+        let said = talk.run("throw new Error('none')", &[]);
+        assert!(said.header["error_detail"].get("details").is_none());
+    });
+}
+
+#[test]
+fn an_object_that_is_thrown_is_shown_in_the_detail_and_not_in_the_sentence() {
+    both_cut(LONG, |talk| {
+        hello(talk, &["error_detail"]);
+        let mut thrown = |source: &str| {
+            let said = talk.run(source, &[]);
+            let first = said.error().lines().next().unwrap().to_owned();
+            (first, said.header["error_detail"]["message"].as_str().unwrap().to_owned())
+        };
+        let (first, message) = thrown("throw { a: 1, 'b c': [true, 'x\\n', null, undefined] }");
+        assert!(first.starts_with("Runtime: Uncaught [object Object]"), "{first}");
+        assert_eq!(message, r#"Uncaught {"a":1,"b c":[true,"x\n",null,undefined]}"#);
+        let (_, message) =
+            thrown("throw Array.from({ length: 1000 }, (_, i) => ({ i, text: 'ü'.repeat(500) }))");
+        assert!(message.len() < 1000 && message.ends_with(",…]"), "{message}");
+        let (first, message) = thrown("throw { f() {} }");
+        assert!(first.starts_with(&format!("Runtime: {message}")), "{first} and {message}");
+        assert_eq!(thrown("throw 5").1, "Uncaught 5");
+    });
+}
+
+#[test]
 fn a_lenient_return_ends_the_script_with_that_value() {
     both(|talk| {
         hello(talk, &["return"]);
