@@ -53,8 +53,8 @@ impl RunControl {
         Self::pair().1
     }
 
-    /// The next command; never comes when nobody is left to give one.
-    pub(super) async fn next(&mut self) -> Command {
+    /// The next command, for who has no run yet; never comes when nobody is left to give one.
+    pub async fn next(&mut self) -> Command {
         match self.commands.recv().await {
             Some(command) => command,
             None => std::future::pending().await,

@@ -15,15 +15,12 @@ use super::ended::{Ended, How, Observed};
 use super::failure::{Failure, FailureKind};
 use super::hear::{broken_line, broken_stream};
 use super::process::Process;
-use super::sidecar::{Link, Sidecar, Standing};
+use super::sidecar::{DRAIN, Link, Sidecar, Standing};
 use super::talk::{Deed, End, Stage, Talk};
 use super::terms::Foreign;
 use super::warning::Warnings;
 use super::watch::Watcher;
 use crate::protocol::{Envelope, Negotiation, ReceivedReceipt, Run, RunId, Timestamp, WorkOrder, negotiate};
-
-/// Everything is reaped, but a descriptor may have been passed to a stranger: the stream gets this long to end.
-const DRAIN: Duration = Duration::from_millis(500);
 
 /// What is said of a child that is asked for one run too many.
 const SPENT: &str = "broke the protocol: it said more after its last run had ended, or left unread what it was told; it gets no other run";
@@ -112,13 +109,13 @@ impl Sidecar {
             }
         };
         drop(gone);
-        let Concluded { failure, receipt, report } = conclude(&process, &talk, end).await;
-        let Talk { outbox, mut warnings, observed, stage, .. } = talk;
+        let Concluded { failure, receipt, report, left } = conclude(&process, &talk, end).await;
+        let Talk { outbox, mut warnings, observed, .. } = talk;
         let mut link = Link { process, reader, outbox };
         let before = warnings.total();
         link.note_late(&mut warnings);
         let kept_to_the_rules = warnings.total() == before || self.terms.foreign == Foreign::DropAndCount;
-        if report.is_none() && stage != Stage::Stopping {
+        if left == Presence::Here {
             let listens = link.outbox.is_open() && link.outbox.waiting() == 0;
             self.standing = if kept_to_the_rules && listens { Standing::Good } else { Standing::Spent };
             self.link = Some(link);
@@ -171,6 +168,8 @@ struct Concluded {
     receipt: Option<Box<ReceivedReceipt<'static>>>,
     /// The end of the process, if it ended.
     report: Option<Arc<Report>>,
+    /// Whether there may be a process that can be given another run.
+    left: Presence,
 }
 
 /// Sees to the process as the end demands, and says what happened.
@@ -186,9 +185,15 @@ async fn conclude(process: &Process, talk: &Talk<'_>, end: End) -> Concluded {
         }
         End::Kill { .. } => process.child.kill().await.report,
     };
+    let left = match &end {
+        End::Final(_) | End::Fatal(_) if report.is_none() && talk.stage != Stage::Stopping => Presence::Here,
+        End::Final(_) | End::Fatal(_) | End::Broken { .. } | End::Closed { .. } | End::Kill { .. } => {
+            Presence::Gone
+        }
+    };
     let (kind, what, fatal, receipt) = match end {
         End::Final(receipt) => match &talk.cancelled {
-            None => return Concluded { failure: None, receipt: Some(receipt), report },
+            None => return Concluded { failure: None, receipt: Some(receipt), report, left },
             Some(_) => {
                 (FailureKind::Cancelled, "it ended the run with its receipt".to_owned(), None, Some(receipt))
             }
@@ -206,7 +211,7 @@ async fn conclude(process: &Process, talk: &Talk<'_>, end: End) -> Concluded {
         None => (kind, what),
         Some(cancelled) => (cancelled.kind, format!("{}; {what}", cancelled.what)),
     };
-    Concluded { failure: Some(process.failure(kind, what, fatal, report.clone())), receipt, report }
+    Concluded { failure: Some(process.failure(kind, what, fatal, report.clone())), receipt, report, left }
 }
 
 /// What it means that the output of a child ended during a run.

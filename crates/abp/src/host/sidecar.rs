@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outrigger_supervise::driver::{Child, Output, Session, Supervisor};
 use outrigger_supervise::logs::LogLine;
@@ -32,6 +33,9 @@ pub struct Sidecar {
     name: String,
     warnings: Warnings,
 }
+
+/// Everything is reaped, but a descriptor may have been passed to a stranger: the stream gets this long to end.
+pub(super) const DRAIN: Duration = Duration::from_millis(500);
 
 /// What a conversation goes through.
 pub(super) struct Link {
@@ -238,16 +242,24 @@ impl Link {
         self.outbox.close();
         let stopped = self.process.child.stop(ladder);
         tokio::pin!(stopped);
-        loop {
+        let report = loop {
             tokio::select! {
                 biased;
-                outcome = &mut stopped => return outcome.report,
+                outcome = &mut stopped => break outcome.report,
                 next = self.reader.next() => match next {
                     Ok(Some(item)) => late(item, warnings),
-                    Ok(None) | Err(_) => return stopped.await.report,
+                    Ok(None) | Err(_) => break stopped.await.report,
                 },
             }
-        }
+        };
+        let rest = async {
+            while let Ok(Some(item)) = self.reader.next().await {
+                late(item, warnings);
+            }
+        };
+        // What is still in the pipe; whoever else holds it is not waited for.
+        let _ = tokio::time::timeout(DRAIN, rest).await;
+        report
     }
 
     /// Notes what was said after the end of a run and is already here.

@@ -23,6 +23,9 @@ use crate::protocol::{AgentEvent, Answer, Ask, Envelope, Feature, ReceivedReceip
 /// A child that closed its input before the run was sent is probably leaving; it gets this long to say why.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// A watcher that was woken, had nothing to answer and still names a time that has come is asked again after this long.
+const DOZE: Duration = Duration::from_millis(10);
+
 /// One run, seen from the control plane.
 pub(super) struct Talk<'a> {
     pub(super) outbox: Outbox,
@@ -35,6 +38,8 @@ pub(super) struct Talk<'a> {
     previous: Option<&'a RunId>,
     terms: &'a Terms,
     watcher: &'a mut dyn Watcher,
+    /// Not to be woken before.
+    dozes: Option<Instant>,
 }
 
 /// How far the conversation is.
@@ -109,21 +114,38 @@ impl<'a> Talk<'a> {
         let now = Instant::now();
         let mut timers = Timers::begin(terms, now);
         let stage = match outbox.put(run) {
-            Ok(()) => Stage::Sending,
+            Ok(()) => {
+                timers.writing(now);
+                Stage::Sending
+            }
             // It cannot be full, because nothing waited.
             Err(NotTaken::Closed | NotTaken::Full) => {
                 timers.cancelled(FAREWELL, now);
                 Stage::Unsent
             }
         };
-        timers.writing(now);
-        let warnings = Warnings::none();
-        Self { outbox, timers, warnings, observed, cancelled: None, stage, id, previous, terms, watcher }
+        Self {
+            outbox,
+            timers,
+            warnings: Warnings::none(),
+            observed,
+            cancelled: None,
+            stage,
+            id,
+            previous,
+            terms,
+            watcher,
+            dozes: None,
+        }
     }
 
     /// When to look at the clocks again.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        [self.timers.next(), self.watcher.wake_at()].into_iter().flatten().min()
+        [self.timers.next(), self.wake_at()].into_iter().flatten().min()
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        self.watcher.wake_at().map(|at| self.dozes.map_or(at, |until| at.max(until)))
     }
 
     /// What a line means.
@@ -272,7 +294,7 @@ impl<'a> Talk<'a> {
         self.put(&Envelope::Answer(answer), now).err().and_then(|not_taken| match not_taken {
             // It was warned about; a child that asks and does not listen will be silent.
             NotTaken::Closed => None,
-            NotTaken::Full => Some(self.stalled_write()),
+            NotTaken::Full => Some(self.unread()),
         })
     }
 
@@ -323,15 +345,13 @@ impl<'a> Talk<'a> {
                 Due::Drained => return Some(Deed::End(End::Closed { torn: None })),
             }
         }
-        while self.watcher.wake_at().is_some_and(|at| at <= now) {
+        while self.wake_at().is_some_and(|at| at <= now) {
             let wish = self.watcher.tick(now);
-            // A watcher that wants nothing and names the same time again is asked again when something happens.
-            let idle = matches!(wish, Wish::GoOn);
+            if !matches!(wish, Wish::Answer(_)) {
+                self.dozes = Some(now + DOZE);
+            }
             if let Some(end) = self.fulfil(wish, now) {
                 return Some(Deed::End(end));
-            }
-            if idle {
-                break;
             }
         }
         None
@@ -358,11 +378,12 @@ impl<'a> Talk<'a> {
     }
 
     fn stalled_write(&self) -> End {
-        let what = format!(
-            "did not read its standard input for {}; {} bytes wait",
-            span(self.terms.write_stall),
-            self.outbox.waiting()
-        );
+        let what = format!("did not read its standard input for {}", span(self.terms.write_stall));
+        End::Broken { kind: FailureKind::Write, fault: Fault::WriteStall, what }
+    }
+
+    fn unread(&self) -> End {
+        let what = format!("asks without reading the answers; {} bytes wait for it", self.outbox.waiting());
         End::Broken { kind: FailureKind::Write, fault: Fault::WriteStall, what }
     }
 

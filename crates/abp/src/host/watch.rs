@@ -28,7 +28,8 @@ pub trait Watcher: Send {
         None
     }
 
-    /// The time that [`Watcher::wake_at`] named has come. Called again at once as long as it still names a time that has.
+    /// The time that [`Watcher::wake_at`] named has come. Called again at once if it answers something and still names
+    /// such a time, and a little later otherwise.
     fn tick(&mut self, now: Instant) -> Wish {
         let _ = now;
         Wish::GoOn

@@ -41,6 +41,12 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_child_that_streams_is_alive_without_pongs", streams_without_pongs),
         trial("a_dropped_run_kills_the_child_and_nothing_can_be_run_on_it", dropped_run),
         trial("a_dropped_sidecar_kills_the_child_with_its_grandchildren", dropped_sidecar),
+        trial("a_start_that_is_dropped_leaves_nothing", dropped_start),
+        trial("what_is_said_after_the_last_run_is_told_by_the_stop", late_in_stop),
+        trial("a_child_that_closes_its_input_during_a_run_is_warned_about_and_served", deaf),
+        trial("a_watcher_that_does_not_move_its_alarm_is_not_asked_without_end", stuck_alarm),
+        trial("bytes_that_never_become_a_line_are_silence", trickle),
+        trial("a_child_that_asks_and_never_reads_the_answers_is_given_up", asks_and_never_reads),
         trial("a_program_that_does_not_exist_is_told_so", no_such_program),
         trial("a_work_order_larger_than_any_pipe_reaches_a_child_that_talks_first", large_order),
         trial("a_child_that_never_reads_is_given_up", never_reads),
@@ -384,6 +390,101 @@ async fn dropped_sidecar() {
     assert!(mark.count() >= 2);
     drop(sidecar);
     until("the end of everything", PATIENCE, || mark.count() == 0).await;
+}
+
+async fn dropped_start() {
+    let mark = Mark::new();
+    let spec = mark.on(shell("park"));
+    let (supervisor, terms) = (supervisor(), quick());
+    tokio::select! {
+        _ = Sidecar::start(&supervisor, &spec, &terms) => panic!("it never says hello"),
+        () = until("a child", PATIENCE, || mark.count() > 1) => {}
+    }
+    until("the end of everything", PATIENCE, || mark.count() == 0).await;
+}
+
+async fn late_in_stop() {
+    // It says more when its input is closed, so that only the stop can hear it.
+    let mut sidecar = start("hello; run; final; cat; event late; final", &quick()).await;
+    let ended = sidecar.run(&run_id(), &order("test"), &mut Unwatched, RunControl::none()).await;
+    assert!(matches!(ended.how, How::Final) && ended.warnings.total() == 0, "{ended:?}");
+    let terms = Terms::usual();
+    let stopped = sidecar.stop(terms.ladder).await;
+    let late = |t: &str| Warning::Late { t: t.to_owned() };
+    assert_eq!(stopped.warnings.first(), [late("event"), late("final")]);
+}
+
+async fn deaf() {
+    let script =
+        "hello; run; exec 0<&-; n=0; while [ $n -lt 10 ]; do event a; sleep 0.05; n=$((n+1)); done; final";
+    let played = play(script, &pinged(millis(100))).await;
+    let ended = played.ended.expect("a run");
+    assert!(matches!(ended.how, How::Final), "{:?}", ended.how);
+    assert_eq!(ended.warnings.first(), [Warning::Deaf]);
+}
+
+/// Always names a time that has long come.
+struct Stuck {
+    since: tokio::time::Instant,
+    ticks: u32,
+}
+
+impl Watcher for Stuck {
+    fn event(&mut self, _event: &AgentEvent<'_>, _line: &str) -> Wish {
+        Wish::GoOn
+    }
+
+    fn wake_at(&self) -> Option<tokio::time::Instant> {
+        Some(self.since)
+    }
+
+    fn tick(&mut self, _now: tokio::time::Instant) -> Wish {
+        self.ticks += 1;
+        Wish::GoOn
+    }
+}
+
+async fn stuck_alarm() {
+    let mut sidecar = start("hello; run; sleep 0.3; final", &quick()).await;
+    let mut watcher = Stuck { since: tokio::time::Instant::now(), ticks: 0 };
+    let ended = sidecar.run(&run_id(), &order("test"), &mut watcher, RunControl::none()).await;
+    assert!(matches!(ended.how, How::Final), "{:?}", ended.how);
+    let most = ended.observed.took.as_millis() / 10 + 2;
+    assert!(watcher.ticks > 1 && u128::from(watcher.ticks) <= most, "{} ticks", watcher.ticks);
+}
+
+async fn trickle() {
+    let terms = Terms { silence: Some(millis(300)), ..quick() };
+    for script in ["hello; run; while :; do printf x; sleep 0.02; done", "hello; run; yes ''"] {
+        let played = play(script, &terms).await;
+        assert_eq!(played.code(), "silent", "{}", played.told());
+    }
+}
+
+struct Allows {
+    run: String,
+}
+
+impl Watcher for Allows {
+    fn event(&mut self, _event: &AgentEvent<'_>, _line: &str) -> Wish {
+        Wish::GoOn
+    }
+
+    fn ask(&mut self, ask: &outrigger_abp::protocol::Ask<'_>) -> Wish {
+        Wish::Answer(answer(&self.run, &ask.id, AskDecision::Allow))
+    }
+}
+
+async fn asks_and_never_reads() {
+    let script = r#"hello; run
+ask='{"t":"ask","ref_id":"'$id'","id":"1","action":"tool","tool_name":"Bash"}'; yes "$ask""#;
+    let mut sidecar = start(script, &asking()).await;
+    let id = run_id();
+    let mut watcher = Allows { run: id.to_string() };
+    let ended = sidecar.run(&id, &order("test"), &mut watcher, RunControl::none()).await;
+    let failure = ended.how.failure().expect("a failure");
+    assert_eq!(failure.code(), "write", "{failure}");
+    assert!(failure.what.starts_with("asks without reading the answers"), "{failure}");
 }
 
 async fn no_such_program() {
