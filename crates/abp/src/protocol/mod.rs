@@ -51,3 +51,4 @@ pub use received::{Artifact, Outcome, ReceivedReceipt, Verification};
 pub use time::{TimeError, Timestamp};
 pub use usage::{Counts, Usage, UsageReport};
 pub use version::ContractVersion;
+pub(crate) use word::words;
