@@ -91,6 +91,17 @@ test('what a function throws is an error of the script', async t => {
   assert.deepEqual(await mustard.run(script, { capabilities: { fail } }), ['RangeError', 'too far', 'E_FAR', 3, true]);
 });
 
+test('an error of a function that nobody catches keeps its code and its details', async t => {
+  const mustard = open(t);
+  const fail = () => {
+    throw Object.assign(new RangeError('too far'), { code: 'E_FAR', details: { by: 3, seen: [null, 'x'] } });
+  };
+  const error = await mustard.run('fail()', { capabilities: { fail } }).catch(e => e);
+  assert.equal(error.guestName, 'RangeError');
+  assert.equal(error.errorCode, 'E_FAR');
+  assert.deepEqual(error.details, { by: 3, seen: [null, 'x'] });
+});
+
 test('an uncaught error says where', async t => {
   const mustard = open(t);
   const script = 'function inner() {\n  return null.x;\n}\ninner();';

@@ -70,6 +70,14 @@ class WithoutAsyncio(unittest.TestCase):
         script = "let seen; try { fail() } catch (e) { seen = [e.name, e.message, e.code, e.details.by] } seen;"
         self.assertEqual(self.mustard.run(script, capabilities={"fail": fail}), ["RangeError", "too far", "E_FAR", 3])
 
+    def test_an_error_of_a_function_that_nobody_catches_keeps_its_code_and_its_details(self):
+        def fail():
+            raise GuestError("too far", name="RangeError", code="E_FAR", details={"by": 3, "seen": [None, "x"]})
+
+        error = self.failure("fail()", capabilities={"fail": fail})
+        self.assertEqual((error.guest_name, error.error_code), ("RangeError", "E_FAR"))
+        self.assertEqual(error.details, {"by": 3, "seen": [None, "x"]})
+
     def test_an_uncaught_error_says_where(self):
         error = self.failure("function inner() {\n  return null.x;\n}\ninner();")
         self.assertEqual((error.kind, error.guest_name, error.line), ("Runtime", "TypeError", 2))
