@@ -1,17 +1,6 @@
 //! The integration tests of this crate, one binary, which is also its own launcher and its own children.
 
-mod host;
-mod host_kit;
-mod host_orphans;
-mod hostile;
-mod hostile_flood;
-
-use std::process::ExitCode;
-
-use libtest_mimic::{Arguments, Trial};
-
 /// Functions as trials, each under its own name.
-#[expect(unused_macros, reason = "the first tests are on their way")]
 macro_rules! trials {
     ($($name:ident),* $(,)?) => {
         vec![$(libtest_mimic::Trial::test(stringify!($name), || {
@@ -20,6 +9,18 @@ macro_rules! trials {
         })),*]
     };
 }
+
+mod host;
+mod host_kit;
+mod host_orphans;
+mod hostile;
+mod hostile_flood;
+mod protocol;
+mod receipt;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
 
 fn main() -> ExitCode {
     if let Some(code) = outrigger_supervise::launch::intercept() {
@@ -31,7 +32,14 @@ fn main() -> ExitCode {
         Some("__host") => return host_orphans::host(),
         Some(_) | None => {}
     }
-    let rooms = [host::trials(), host_orphans::trials(), hostile::trials(), hostile_flood::trials()];
+    let rooms = [
+        host::trials(),
+        host_orphans::trials(),
+        hostile::trials(),
+        hostile_flood::trials(),
+        protocol::trials(),
+        receipt::trials(),
+    ];
     let trials: Vec<Trial> = rooms.into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
