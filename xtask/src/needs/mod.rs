@@ -51,6 +51,7 @@ enum Scripts {
 const NEEDS: &[Need] = &[
     debian("zsh", Probe::Program("zsh"), "the test that reads the zsh completion script with `zsh -n`"),
     debian("fish", Probe::Program("fish"), "the test that reads the fish completion script with `fish -n`"),
+    debian("git", Probe::Program("git"), "the tests of staged workspaces"),
     debian("python3", Probe::Program("python3"), "the tests of the kit for Python, and of MCP servers"),
     debian("procps", Probe::Program("ps"), "the test of the kit for node that kills its sidecar"),
     debian("npm", Probe::Program("npm"), "the tests that run against programs from npm"),

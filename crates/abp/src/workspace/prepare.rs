@@ -60,7 +60,7 @@ pub struct Terms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentRepository {
     /// It has a `.git` with one commit: many agents want one. What happens in there does not matter to us.
-    Fresh,
+    Make,
     /// It has none.
     None,
 }
@@ -171,16 +171,29 @@ pub async fn prepare(
         Mode::Staged => {
             let selection = Selection::new(&request.include, &request.exclude)?;
             let stage = Stage::make(&terms.stages, &terms.name, &source)?;
-            match fill(git, &stage, &source, selection, terms).await {
-                Ok(staged) => {
-                    Ok(Prepared { source, root: stage.tree(), inner: Inner::Staged(Box::new(staged)) })
-                }
-                Err(error) => {
-                    // There is no work in it yet. If it cannot be removed, a sweep will.
-                    let _ = stage.remove();
-                    Err(error)
-                }
-            }
+            // There is no work in it until it is ready, whether preparing fails or nobody waits for it any more.
+            let unfinished = Unfinished(Some(stage.clone()));
+            let staged = fill(git, &stage, &source, selection, terms).await?;
+            unfinished.is_ready();
+            Ok(Prepared { source, root: stage.tree(), inner: Inner::Staged(Box::new(staged)) })
+        }
+    }
+}
+
+/// A stage that is removed if it does not become ready.
+struct Unfinished(Option<Stage>);
+
+impl Unfinished {
+    fn is_ready(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(stage) = self.0.take() {
+            // If it cannot be removed, a sweep will.
+            let _ = stage.remove();
         }
     }
 }
@@ -278,7 +291,7 @@ async fn fill(
     let (entries, not_copied) = work.await.map_err(|error| unusable(io::Error::other(error)))??;
     let baseline = Baseline::record(&git, &repository, &entries, &not_copied).await?;
     left_out.extend(not_copied);
-    if terms.repository == AgentRepository::Fresh {
+    if terms.repository == AgentRepository::Make {
         baseline::give_repository(&repository, &baseline).map_err(made("copy"))?;
     }
     let tree = FolderIdentity::of(&stage.tree()).map_err(made("tree"))?;
