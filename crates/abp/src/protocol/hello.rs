@@ -29,6 +29,7 @@ pub struct Hello {
     /// What it can do.
     pub capabilities: Manifest,
     /// How it treats the vendor's messages; `mapped` if it does not say.
+    #[schemars(with = "Option<Mode>")]
     pub mode: Mode,
     /// Which extensions it knows.
     #[serde(skip_serializing_if = "Option::is_none")]
