@@ -13,6 +13,7 @@
 //! }
 //! ```
 
+mod abp;
 pub mod engine;
 mod frames;
 mod lines;
@@ -35,8 +36,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("snapshot_load", engine::snapshot_load),
     ("program_load", engine::program_load),
     ("mustard", mustard::mustard),
+    ("abp", abp::abp),
 ];
 
+pub use abp::abp;
 pub use frames::frames;
 pub use lines::lines;
 pub use mustard::mustard;

@@ -1,4 +1,4 @@
-//! What people and CI run: `cargo xtask test | tidy | needs | bench | fuzz | test262`.
+//! What people and CI run: `cargo xtask test | tidy | needs | bench | fuzz | schema | test262`.
 //!
 //! Everything here works from any folder of the workspace, reads nothing from standard input and uses the
 //! toolchain that is already there. Only this program, the bench and the product itself may print.
@@ -7,6 +7,7 @@
 mod bench;
 mod fuzz;
 mod needs;
+mod schema;
 mod shell;
 mod test;
 mod test262;
@@ -48,6 +49,9 @@ enum Chore {
     /// Fuzz every decoder with libFuzzer on the stable toolchain.
     #[command(after_help = "Example:\n  cargo xtask fuzz\n  cargo xtask fuzz lines rpc --seconds 300")]
     Fuzz(fuzz::Args),
+    /// Write the JSON Schemas of the protocols from their types.
+    #[command(after_help = "Example:\n  cargo xtask schema")]
+    Schema,
     /// Run the JavaScript engine against a checkout of tc39/test262.
     #[command(after_help = "Example:\n  cargo xtask test262 --path ../test262 --filter language/")]
     Test262(test262::Args),
@@ -71,6 +75,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Needs(args) => needs::run(&root, &args),
         Chore::Bench(args) => bench::run(&root, &args),
         Chore::Fuzz(args) => fuzz::run(&root, &args),
+        Chore::Schema => schema::run(&root),
         Chore::Test262(args) => test262::run(&root, &args),
     }
 }
