@@ -14,12 +14,12 @@ use super::code_table::Code;
 use super::frame::FrameFlags;
 use super::library::Library;
 use super::realm::Realm;
-use super::state::{Arguments, Limits, Site, State};
+use super::state::{Arguments, Limits, NO_SHAPE, Site, State};
 use super::{BOOT, LoadError, OURS, Step, Vm};
 use crate::builtins;
 use crate::code::{Op, WINDOW};
 use crate::compile::Source;
-use crate::heap::{self, AllocError, Heap, Key, Pace, read_words, write_words};
+use crate::heap::{self, AllocError, Beside, Heap, Key, Pace, read_words, write_words};
 use crate::snapshot::bytes::{Flaw, Read, Reader, Writer};
 use crate::snapshot::{EnvelopeError, Kind, compute_fingerprint, layout, open_any, seal};
 use crate::value::Value;
@@ -110,12 +110,15 @@ impl Image {
     /// A new machine.
     pub(crate) fn fork(&self, limits: Limits, pace: Pace) -> Vm {
         let heap = self.state.heap.fork_image(limits.heap, pace);
-        self.with_heap(heap, limits)
+        let mut vm = self.with_heap(heap, limits);
+        vm.regs.resize(REGISTERS, Value::UNDEFINED);
+        vm
     }
 
-    /// A new machine around a heap that is a fork of the image's.
-    pub(crate) fn with_heap(&self, heap: Heap, limits: Limits) -> Vm {
+    /// A new machine around a heap that is a fork of the image's. It has no registers yet.
+    pub(crate) fn with_heap(&self, mut heap: Heap, limits: Limits) -> Vm {
         let st = &self.state;
+        let Beside { constants, sites } = self.beside(&mut heap);
         let state = State {
             heap,
             frames: Vec::new(),
@@ -127,8 +130,8 @@ impl Image {
             limits,
             code: Arc::clone(&st.code),
             taken: st.code.base(),
-            constants: st.constants.clone(),
-            sites: st.sites.clone(),
+            constants,
+            sites,
             gets: Finds::new(),
             sets: Finds::new(),
             templates: st.templates.clone(),
@@ -152,7 +155,32 @@ impl Image {
             regexps: builtins::RegExps::default(),
             printed: Vec::new(),
         };
-        Vm { state, regs: vec![Value::UNDEFINED; REGISTERS], refused: None }
+        Vm { state, regs: Vec::new(), refused: None }
+    }
+
+    /// The image's constants and sites: those that the last machine around the heap's memory had, or new ones. Constants never
+    /// change, and of a site only what it found last.
+    fn beside(&self, heap: &mut Heap) -> Beside {
+        let (constants, sites) = (&self.state.constants, &self.state.sites);
+        let mut beside = std::mem::take(&mut heap.beside);
+        if beside.constants.len() < constants.len() || beside.sites.len() < sites.len() {
+            return Beside { constants: constants.clone(), sites: sites.clone() };
+        }
+        beside.constants.truncate(constants.len());
+        beside.sites.truncate(sites.len());
+        for site in beside.sites.iter_mut().filter(|site| site.shape != NO_SHAPE) {
+            *site = Site::new(site.key);
+        }
+        beside
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if self.heap.is_recycled() {
+            let (constants, sites) = (std::mem::take(&mut self.constants), std::mem::take(&mut self.sites));
+            self.heap.beside = Beside { constants, sites };
+        }
     }
 }
 

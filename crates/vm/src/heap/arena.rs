@@ -301,6 +301,12 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
+    pub(super) fn forget(&mut self, room: usize) {
+        self.words.clear();
+        self.words.shrink_to(room / size_of::<u64>());
+        self.base = 0;
+    }
+
     pub(crate) fn reset(&mut self, base: usize, span: usize) {
         self.words.clear();
         self.words.resize(span.saturating_sub(base).div_ceil(64), 0);

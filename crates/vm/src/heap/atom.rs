@@ -24,6 +24,23 @@ impl Interner {
         self.table.len() * 4
     }
 
+    /// Becomes the image's again, whose strings end at `line`: its names were there before all others, so that without those
+    /// every name is where it was.
+    pub(super) fn forget_own(&mut self, line: u32, image: &Interner) {
+        let mut left = 0u32;
+        if self.table.len() == image.table.len() {
+            for entry in &mut self.table {
+                let theirs = *entry < line;
+                left += u32::from(theirs);
+                *entry = if theirs { *entry } else { EMPTY };
+            }
+        }
+        if left as usize != image.used {
+            self.table.clone_from(&image.table);
+        }
+        self.used = image.used;
+    }
+
     fn growth(&self) -> usize {
         if self.used * 2 < self.table.len() { 0 } else { (self.table.len() * 2).max(1024) }
     }

@@ -153,6 +153,20 @@ impl Marker {
         }
     }
 
+    /// Keeps nothing but memory, and of each kind no more than so many bytes.
+    pub(super) fn forget(&mut self, room: usize) {
+        macro_rules! forget {
+            ($($arena:ident)*) => {$(self.$arena.forget(room);)*};
+        }
+        forget!(strings symbols bigints objects cells shapes tables accessors elements fields closures maps weaks buffers
+            views);
+        self.stack.clear();
+        self.stack.shrink_to(room / size_of::<Work>());
+        self.last_shape = None;
+        self.weak_tables = Vec::new();
+        self.waiting = FxHashMap::default();
+    }
+
     /// Has the key of a weak entry been reached?
     fn is_marked(&self, value: Value) -> bool {
         match value.unpack() {

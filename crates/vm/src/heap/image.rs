@@ -147,6 +147,7 @@ impl Heap {
             fate: super::recycle::Fate::Dropped,
             index_free_epoch: None,
             marker: Marker::default(),
+            beside: super::Beside::default(),
         };
         heap.base = heap.spans();
         heap.account.set_outside(outside);

@@ -30,6 +30,8 @@ impl Heap {
     pub(crate) fn load(image: &Heap, r: &mut Reader<'_>, limits: Limits, pace: Pace) -> Read<Heap> {
         let base = &image.spans();
         let mut heap = image.fork_image(limits, pace);
+        // What is wrong with the bytes may be found when half of a change is made.
+        heap.condemn();
         let mut added = [0usize; 15];
         for n in &mut added {
             *n = usize::try_from(r.uint()?).map_err(|_| Flaw::TooLarge)?;
@@ -155,6 +157,7 @@ impl Heap {
         if usage.0 > heap.account.most_bytes() || usage.1 > heap.account.most_records() {
             return Err(Flaw::TooLarge);
         }
+        heap.redeem();
         Ok(heap)
     }
 
@@ -163,6 +166,7 @@ impl Heap {
         let mut at = 0;
         for _ in 0..patches {
             at = advance(at, r.uint()?, self.objects.items.len())?;
+            self.objects.will_write(ObjId::from_raw(at as u32));
             let old = self.objects.items[at];
             let mut new = read_header(r, base)?;
             require(new.record.class == old.class, "an object of the engine's own changed its class")?;
@@ -219,6 +223,7 @@ impl Heap {
             let same = code == old.code && captures.len() == usize::from(old.capture_count);
             require(same, "a closure of the engine's own has other code")?;
             let id = ClosureId::from_raw(at as u32);
+            self.closures.will_write(id);
             if let Some(span) = old.span() {
                 let start = span.start as usize;
                 self.slab.values[start..start + captures.len()].copy_from_slice(&captures);
@@ -442,6 +447,7 @@ fn replace<I: Id, T: Record>(
     let mut at = 0;
     for _ in 0..r.count(0)? {
         at = advance(at, r.uint()?, arena.items.len())?;
+        arena.will_write(I::from_index(at as u32));
         let record = read(r, at, arena.items.get(at))?;
         require(!record.is_vacant(), "something of the engine's own is gone")?;
         arena[I::from_index(at as u32)] = record;

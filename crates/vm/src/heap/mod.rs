@@ -98,6 +98,7 @@ pub use view::{Element, Raw};
 pub(crate) use codec::{read_value, read_values, write_value, write_values};
 pub(crate) use hash::checksum;
 pub(crate) use image::{read_words, write_words};
+pub(crate) use recycle::Beside;
 pub(crate) use save::Spans;
 
 use arena::Arena;
@@ -142,6 +143,8 @@ pub struct Heap {
     index_free_epoch: Option<u32>,
     /// Kept between collections for its memory only.
     marker: Marker,
+    /// What a machine before this one left.
+    pub(crate) beside: recycle::Beside,
 }
 
 impl Heap {
@@ -178,6 +181,7 @@ impl Heap {
             fate: recycle::Fate::Dropped,
             index_free_epoch: None,
             marker: Marker::default(),
+            beside: recycle::Beside::default(),
         };
         heap.add_well_known();
         heap.account = account::Account::with_usage(limits, pace, heap.audit());
@@ -202,6 +206,7 @@ impl Heap {
                     $($field: self.$field.clone(),)*
                     fate: recycle::Fate::Dropped,
                     marker: Marker::default(),
+                    beside: recycle::Beside::default(),
                 }
             };
         }
@@ -225,7 +230,7 @@ impl Heap {
     }
 
     /// Makes an image of this heap: a copy to fork from, with every text flat and every hash known.
-    pub(crate) fn freeze(mut self) -> Result<Heap, AllocError> {
+    pub(crate) fn freeze(&mut self) -> Result<Heap, AllocError> {
         for id in (0..self.strings.span() as u32).map(StrId::from_raw) {
             if !arena::Record::is_vacant(&self.strings[id]) {
                 self.flatten(id)?;

@@ -318,6 +318,12 @@ impl Slab {
         self.free[usize::from(span.class & 31)].push(span.start);
     }
 
+    /// Takes the values of a span from the image again.
+    pub(super) fn respan(&mut self, span: Span, image: &Slab) {
+        let values = image.slice(span);
+        self.values[span.start as usize..][..values.len()].copy_from_slice(values);
+    }
+
     /// The memory that all spans take, free ones included.
     pub(crate) fn footprint(&self) -> usize {
         self.values.len() * size_of::<Value>()

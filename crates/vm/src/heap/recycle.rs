@@ -2,13 +2,16 @@
 //!
 //! One heap is kept for each thread. It keeps nothing of what the last guest had but room: its own records are dropped at once,
 //! and what it wrote to the image's is taken from the image again before anybody gets it. So making a fork costs what the
-//! last one wrote to, and no fresh pages.
+//! last one wrote to, and no fresh pages. A process that is woken for a hop finds little of its memory in the processor's
+//! caches: what is not touched here is what makes the hop short.
 
 use super::arena::{Arena, Id, Record};
 use super::atom::Interner;
-use super::object::Slab;
+use super::object::{Slab, Span};
 use super::shared::Shared;
 use super::{Heap, Limits, Marker, Pace, Spans};
+use crate::exec::state::Site;
+use crate::value::Value;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 
@@ -26,6 +29,20 @@ pub(super) enum Fate {
     Recycled,
     /// It is no fork of an image, or it is the one that is kept.
     Dropped,
+}
+
+/// What the machine around a heap copied from the image, kept with the heap's memory.
+#[derive(Default)]
+pub(crate) struct Beside {
+    pub(crate) constants: Vec<Value>,
+    pub(crate) sites: Vec<Site>,
+}
+
+impl std::fmt::Debug for Beside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Its content means nothing to anybody but the next machine.
+        f.write_str("Beside")
+    }
 }
 
 impl Drop for Heap {
@@ -55,6 +72,21 @@ impl Heap {
         fork.account = self.account.fork_again(limits, pace);
         fork.fate = Fate::Recycled;
         fork
+    }
+
+    /// Whether its memory will be kept for another fork of the same image.
+    pub(crate) fn is_recycled(&self) -> bool {
+        self.fate == Fate::Recycled
+    }
+
+    /// Nobody gets its memory, unless [`Heap::redeem`] says otherwise: it is not known to be whole.
+    pub(super) fn condemn(&mut self) {
+        self.fate = Fate::Dropped;
+    }
+
+    /// It is whole.
+    pub(super) fn redeem(&mut self) {
+        self.fate = Fate::Recycled;
     }
 
     /// Leaves nothing behind but what dropping costs nothing.
@@ -87,6 +119,7 @@ impl Heap {
             fate: Fate::Dropped,
             index_free_epoch: None,
             marker: Marker::default(),
+            beside: Beside::default(),
         };
         std::mem::replace(self, hollow)
     }
@@ -103,7 +136,11 @@ impl Heap {
         self.slab.free.iter_mut().for_each(|free| free.shrink_to(0));
         self.edges = FxHashMap::default();
         self.registry = FxHashMap::default();
-        self.marker = Marker::default();
+        self.marker.forget(ROOM);
+        let Beside { constants, sites } = &mut self.beside;
+        if constants.capacity() * size_of::<Value>() + sites.capacity() * size_of::<Site>() > ROOM {
+            self.beside = Beside::default();
+        }
     }
 
     /// Makes a fork that has nothing of its own equal to a new one.
@@ -136,18 +173,32 @@ impl Heap {
             fate: _,
             index_free_epoch,
             marker: _,
+            // Whoever takes it looks after it.
+            beside: _,
         } = self;
+        // Values of the image change through those who own them, or through somebody who got a span that was free.
+        macro_rules! respan {
+            ($($arena:ident)*) => {$(
+                let spans = $arena.each_touched().filter_map(|(id, _)| image.$arena[id].span());
+                spans.for_each(|span| slab.respan(span, &image.slab));
+            )*};
+        }
+        respan!(objects closures fields);
+        for (class, free) in (0..).zip(&image.slab.free) {
+            free.iter().for_each(|&start| slab.respan(Span { start, class }, &image.slab));
+        }
         macro_rules! restore {
             ($($arena:ident)*) => {$($arena.restore(&image.$arena);)*};
         }
         restore!(symbols bigints objects cells accessors elements fields closures maps weaks buffers views);
-        slab.values.clone_from(&image.slab.values);
         slab.free.clone_from(&image.slab.free);
         slab.line = image.slab.line;
-        interner.table.clone_from(&image.interner.table);
-        interner.used = image.interner.used;
+        interner.forget_own(base.strings, &image.interner);
         edges.clone_from(&image.edges);
-        roots.clone_from(&image.roots);
+        // What the image has there stays, so only more of them are others.
+        if roots.len() != image.roots.len() {
+            roots.clone_from(&image.roots);
+        }
         registry.clone_from(&image.registry);
         *seed = image.seed;
         *epoch = image.epoch;
@@ -209,5 +260,42 @@ mod tests {
             drop(Vm::restore(&bytes, most).expect("it is a snapshot"));
             assert!(text(image.fork_image(heap, Pace::Adaptive)) == fresh, "after a restore");
         }
+    }
+
+    #[test]
+    fn a_machine_in_used_memory_has_the_constants_and_sites_of_a_new_one() {
+        let heap = Limits { bytes: 16 << 20, records: 1 << 20 };
+        let most = Most { instructions: 1 << 30, call_depth: 100, host_calls: 8, heap };
+        let image = image().expect("the engine works");
+        let of = |vm: &Vm| format!("{:?} {:?}", vm.state.constants, vm.state.sites);
+        let fresh = format!("{:?} {:?}", image.state.constants, image.state.sites);
+        let mut vm = Vm::new(most, &["ask"]).expect("the engine starts");
+        vm.load(VANDAL).expect("the script loads");
+        assert!(matches!(vm.run(), Step::Suspended(_)));
+        assert!(of(&vm) != fresh, "it has found things, and has its own");
+        drop(vm);
+        assert!(of(&image.fork(most, Pace::Adaptive)) == fresh);
+    }
+
+    #[test]
+    fn the_memory_of_a_heap_that_turned_out_to_be_wrong_is_nobodys() {
+        let heap = Limits { bytes: 16 << 20, records: 1 << 20 };
+        let most = Most { instructions: 1 << 30, call_depth: 100, host_calls: 8, heap };
+        let image = &image().expect("the engine works").state.heap;
+        let mut vm = Vm::new(most, &["ask"]).expect("the engine starts");
+        vm.load(VANDAL).expect("the script loads");
+        assert!(matches!(vm.run(), Step::Suspended(_)));
+        let bytes = vm.snapshot().expect("the engine works");
+        drop(vm);
+        let fresh = format!("{:#?}", image.fork_image(heap, Pace::Adaptive));
+        let mut refused = 0;
+        for at in (26..bytes.len()).step_by(37) {
+            let mut bent = bytes.clone();
+            bent[at] ^= 0x15;
+            crate::snapshot::reseal(&mut bent);
+            refused += usize::from(Vm::restore(&bent, most).is_err());
+            assert!(format!("{:#?}", image.fork_image(heap, Pace::Adaptive)) == fresh, "byte {at}");
+        }
+        assert!(refused > 10, "{refused}");
     }
 }
