@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::Value;
 
 use super::ask::Question;
 use super::run::{EmitError, Run};
@@ -66,16 +66,16 @@ pub enum Step {
     /// Sends an event as it is written here; `ts` is added if it is missing.
     Event {
         /// The event.
-        event: Box<RawValue>,
+        event: Value,
     },
     /// Calls a tool: asks, says so, and says what came out.
     Tool {
         /// Which.
         tool_name: String,
         /// Given what; nothing is an empty object.
-        input: Option<Box<RawValue>>,
+        input: Option<Value>,
         /// What comes out; nothing is null.
-        output: Option<Box<RawValue>>,
+        output: Option<Value>,
     },
     /// Asks whether it may read a file, and says what came of it.
     AskRead {
@@ -222,10 +222,13 @@ async fn perform(run: &Run, step: Step) -> Result<(), Failure> {
             let delta = || EventKind::AssistantDelta { text: Cow::Borrowed(text.as_str()) };
             run.emit_all((0..times).map(|_| AgentEvent::now(delta()))).await?;
         }
-        Step::Event { event } => run.emit(stamped(event.get())).await?,
+        Step::Event { event } => run.emit(stamped(event)?).await?,
         Step::Tool { tool_name, input, output } => {
-            let call = ToolUse::new(tool_name, raw(input.as_deref(), "{}"));
-            let output = raw(output.as_deref(), "null").into_owned();
+            let call = ToolUse::new(
+                tool_name,
+                raw(&input.unwrap_or_else(|| Value::Object(serde_json::Map::new())))?,
+            );
+            let output = raw(&output.unwrap_or(Value::Null))?;
             run.tool(&call, || async { Ok(output) }).await?;
         }
         Step::AskRead { path } => tell(run, Question::read(path)).await?,
@@ -264,24 +267,16 @@ async fn tell(run: &Run, question: Question) -> Result<(), EmitError> {
     run.message(&format!("{}: {}", answered.decision, answered.reason)).await
 }
 
-/// The event with the members that it has, and a time if it has none.
-fn stamped(event: &str) -> AgentEvent<'_> {
-    match AgentEvent::read(event) {
-        Ok(event) => event,
-        Err(_) => {
-            // Without a time, or not an event at all: then it is sent as it is, which is what hostile scripts are for.
-            let time = format!("{{\"ts\":\"{}\",", Timestamp::now());
-            let text =
-                event.trim_start().strip_prefix('{').map_or_else(|| event.to_owned(), |rest| time + rest);
-            let members = Raw::new(&text).map_or(Raw::NULL, Raw::into_owned);
-            AgentEvent::now(EventKind::Other { kind: Cow::Borrowed(""), members })
-        }
+/// The event with the members that it has, and a time if it has none. It need not be one that anybody knows.
+fn stamped(mut event: Value) -> Result<AgentEvent<'static>, Failure> {
+    if let Value::Object(members) = &mut event {
+        members.entry("ts").or_insert_with(|| Value::String(Timestamp::now().to_string()));
     }
+    Ok(AgentEvent::now(EventKind::Other { kind: Cow::Borrowed(""), members: raw(&event)? }))
 }
 
-fn raw<'t>(value: Option<&'t RawValue>, otherwise: &'static str) -> Raw<'t> {
-    // Both are JSON: one was read as such, the other is written here.
-    Raw::new(value.map_or(otherwise, RawValue::get)).unwrap_or(Raw::NULL)
+fn raw(value: &Value) -> Result<Raw<'static>, Failure> {
+    Raw::of(value).map_err(|error| Failure::internal(error.to_string()))
 }
 
 fn inside(run: &Run, path: &str) -> Result<std::path::PathBuf, Failure> {
@@ -312,12 +307,10 @@ mod tests {
     #[test]
     fn an_event_of_a_script_gets_a_time_and_keeps_the_rest() {
         let mut line = Vec::new();
-        stamped(r#"{"type":"warning","message":"x","more":1.0}"#).write(&mut line);
-        let text = String::from_utf8(line).unwrap();
-        assert!(
-            text.starts_with(r#"{"ts":"2"#)
-                && text.ends_with(r#","type":"warning","message":"x","more":1.0}"#),
-            "{text}"
-        );
+        let event = serde_json::json!({"type":"warning","message":"x","more":1.0});
+        stamped(event).unwrap().write(&mut line);
+        let mut read: Value = serde_json::from_slice(&line).unwrap();
+        assert!(Timestamp::parse(read["ts"].take().as_str().unwrap()).is_ok());
+        assert_eq!(read, serde_json::json!({"ts":null,"type":"warning","message":"x","more":1.0}));
     }
 }
