@@ -195,7 +195,26 @@ mod tests {
 
     #[test]
     fn answers_are_read_wherever_they_are_cut() {
-        let said = b".gitignore\01\0build/\0./build\0\0\0\0./src\0.gitignore\03\0!keep.o\0./keep.o\0a\09\0\\!x\0./!x\0";
+        let fields = [
+            ".gitignore",
+            "1",
+            "build/",
+            "./build",
+            "",
+            "",
+            "",
+            "./src",
+            ".gitignore",
+            "3",
+            "!keep.o",
+            "./keep.o",
+            "a",
+            "9",
+            "\\!x",
+            "./!x",
+            "",
+        ];
+        let said = fields.join("\u{0}").into_bytes();
         let wanted = [Named::Yes, Named::No, Named::No, Named::Yes];
         for cut in 0..said.len() {
             let (mut reader, mut answers) = (AnswerReader::new(), Vec::new());

@@ -174,7 +174,7 @@ pub async fn prepare(
             // There is no work in it until it is ready, whether preparing fails or nobody waits for it any more.
             let unfinished = Unfinished(Some(stage.clone()));
             let staged = fill(git, &stage, &source, selection, terms).await?;
-            unfinished.is_ready();
+            unfinished.became_ready();
             Ok(Prepared { source, root: stage.tree(), inner: Inner::Staged(Box::new(staged)) })
         }
     }
@@ -184,7 +184,7 @@ pub async fn prepare(
 struct Unfinished(Option<Stage>);
 
 impl Unfinished {
-    fn is_ready(mut self) {
+    fn became_ready(mut self) {
         self.0 = None;
     }
 }

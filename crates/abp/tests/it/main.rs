@@ -17,6 +17,10 @@ mod hostile;
 mod hostile_flood;
 mod protocol;
 mod receipt;
+mod workspace;
+mod workspace_apply;
+mod workspace_hostile;
+mod workspace_kit;
 
 use std::process::ExitCode;
 
@@ -29,6 +33,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     match args.get(1).map(String::as_str) {
         Some("__child") => return hostile_flood::child(&args[2..]),
+        Some("__stage") => return workspace_hostile::stage(&args[2..]),
         Some("__host") => return host_orphans::host(),
         Some(_) | None => {}
     }
@@ -39,6 +44,9 @@ fn main() -> ExitCode {
         hostile_flood::trials(),
         protocol::trials(),
         receipt::trials(),
+        workspace::trials(),
+        workspace_apply::trials(),
+        workspace_hostile::trials(),
     ];
     let trials: Vec<Trial> = rooms.into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -74,7 +74,7 @@ impl Bench {
 /// Runs a script, which must succeed, and gives what it said.
 pub(crate) fn sh(cwd: &Path, script: &str) -> String {
     #[expect(clippy::disallowed_methods, reason = "a test that plays user and agent")]
-    let mut command = std::process::Command::new("sh");
+    let mut command = std::process::Command::new("/bin/sh");
     let quiet = "export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=u GIT_AUTHOR_EMAIL=u@u \
                  GIT_COMMITTER_NAME=u GIT_COMMITTER_EMAIL=u@u; init() { git init -q -b main . && git add -A && \
                  git commit -q -m first --allow-empty; }; ";

@@ -403,3 +403,110 @@ fn at(path: &TreePath) -> impl Fn(io::Error) -> ApplyError {
     let path = path.clone();
     move |error| ApplyError::Io { path: path.clone(), error }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::super::Content;
+    use super::*;
+    use crate::workspace::changes::ObjectId;
+
+    /// A source with `replaced`, `d/removed` and `becomes`, and a change that touches them and adds `new/n` and `becomes/b`.
+    fn prepared(source: &Path) -> Prepared {
+        fs::create_dir(source.join("d")).unwrap();
+        for (name, content) in [("replaced", "old"), ("d/removed", "old"), ("becomes", "old")] {
+            fs::write(source.join(name), content).unwrap();
+        }
+        let content =
+            || Some(Content { kind: ContentKind::Plain, object: ObjectId::new(&"a".repeat(40)).unwrap() });
+        let step = |path: &str, old, new| Step { path: TreePath::new(path).unwrap(), old, new };
+        let steps = vec![
+            step("becomes", content(), None),
+            step("becomes/b", None, content()),
+            step("d/removed", content(), None),
+            step("new/n", None, content()),
+            step("replaced", content(), content()),
+        ];
+        let root = Root::open(source).unwrap();
+        let checked = steps.iter().map(|step| root.stat(&step.path).unwrap()).collect();
+        let aside = Aside::make(&root, TreePath::new(".aside").unwrap(), source.join(".aside")).unwrap();
+        aside.write_journal(&steps).unwrap();
+        for number in [1, 3, 4] {
+            fs::write(source.join(".aside").join(new_name(number)), "new").unwrap();
+        }
+        Prepared { root, aside, steps, checked }
+    }
+
+    /// Every file below a folder, with its content.
+    fn files(folder: &Path) -> Vec<String> {
+        let mut lines = Vec::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            match path.is_dir() {
+                true => lines.extend(files(&path).into_iter().map(|line| format!("{name}/{line}"))),
+                false => lines.push(format!("{name}={}", fs::read_to_string(&path).unwrap())),
+            }
+        }
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn everything_is_moved_and_the_old_contents_are_forgotten() {
+        let place = tempfile::tempdir().unwrap();
+        prepared(place.path()).perform().unwrap();
+        assert_eq!(files(place.path()), ["becomes/b=new", "new/n=new", "replaced=new"]);
+        assert!(!place.path().join("d").exists() && !place.path().join(".aside").exists());
+    }
+
+    #[test]
+    fn a_file_that_changes_after_it_was_looked_at_undoes_everything() {
+        type Meanwhile = fn(&Path);
+        let cases: [(&str, Meanwhile); 4] = [
+            ("replaced", |source| fs::write(source.join("replaced"), "by the user").unwrap()),
+            ("d/removed", |source| fs::write(source.join("d/removed"), "by the user").unwrap()),
+            ("new/n", |source| {
+                fs::create_dir(source.join("new")).unwrap();
+                fs::write(source.join("new/n"), "by the user").unwrap();
+            }),
+            ("replaced", |source| fs::remove_file(source.join("replaced")).unwrap()),
+        ];
+        for (culprit, meanwhile) in cases {
+            let place = tempfile::tempdir().unwrap();
+            let prepared = prepared(place.path());
+            meanwhile(place.path());
+            let mut before = files(place.path());
+            before.retain(|line| !line.starts_with(".aside"));
+            let error = prepared.perform().unwrap_err();
+            match error {
+                ApplyError::Conflict { files } => assert_eq!(files[0].path.to_string(), culprit),
+                other => panic!("{other}"),
+            }
+            assert_eq!(files(place.path()), before, "{culprit}");
+        }
+    }
+
+    #[test]
+    fn a_kill_in_the_middle_leaves_the_journal_and_every_content() {
+        let place = tempfile::tempdir().unwrap();
+        let prepared = prepared(place.path());
+        let mut done = Done { moved: Vec::new(), made: Vec::new() };
+        assert!(prepared.take_away(0, &mut done).is_ok() && prepared.exchange(4, &mut done).is_ok());
+        drop(prepared);
+        assert_eq!(
+            files(place.path()),
+            [
+                ".aside/journal=0 remove becomes\n1 add becomes/b\n2 remove d/removed\n3 add new/n\n4 replace replaced\n",
+                ".aside/n1=new",
+                ".aside/n3=new",
+                ".aside/o0=old",
+                ".aside/o4=old",
+                "d/removed=old",
+                "replaced=new",
+            ]
+        );
+    }
+}
