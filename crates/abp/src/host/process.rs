@@ -17,7 +17,10 @@ use super::failure::{Failure, FailureKind, Fatal};
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// A child that gives up usually leaves; it gets this long, so that the failure has its exit code and its last lines.
-const PARTING: Duration = Duration::from_millis(100);
+const PARTING: Duration = Duration::from_millis(500);
+
+/// A child may give up with more words than anybody reads.
+const MOST_WORDS: usize = 16 * 1024;
 
 /// A child and what it is told through. Dropping it kills the child with everything it started.
 #[derive(Debug)]
@@ -62,8 +65,19 @@ impl Process {
             Some(report) => report.stderr.clone(),
             None => self.child.stderr_tail(),
         };
-        Failure { kind, name: self.child.name().to_owned(), what: what.into(), fatal, stderr, report }
+        let fatal = fatal.map(|Fatal { error, error_code }| Fatal { error: cut(error), error_code });
+        Failure { kind, name: self.child.name().to_owned(), what: cut(what.into()), fatal, stderr, report }
     }
+}
+
+fn cut(mut text: String) -> String {
+    let total = text.len();
+    if total > MOST_WORDS {
+        text.truncate(text.floor_char_boundary(MOST_WORDS));
+        text.push_str(&format!(" … ({} more bytes)", total - text.len()));
+        text.shrink_to_fit();
+    }
+    text
 }
 
 /// A duration for people.
@@ -72,5 +86,26 @@ pub(super) fn span(duration: Duration) -> String {
         millis if millis < 1000 => format!("{millis} ms"),
         millis if millis < 60_000 => format!("{}.{} s", millis / 1000, millis % 1000 / 100),
         millis => format!("{} min {} s", millis / 60_000, millis / 1000 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_kept_up_to_their_limit_and_cut_between_characters_beyond_it() {
+        let most = "é".repeat(MOST_WORDS / 2);
+        assert_eq!(cut(most.clone()), most);
+        assert_eq!(cut(format!("{most}é")), format!("{most} … (2 more bytes)"));
+        let odd = format!("x{most}");
+        assert_eq!(cut(odd.clone()), format!("{} … (2 more bytes)", &odd[..MOST_WORDS - 1]));
+    }
+
+    #[test]
+    fn spans_are_short() {
+        let spans =
+            [0, 999, 1000, 59_999, 60_000, 3_661_000].map(|millis| span(Duration::from_millis(millis)));
+        assert_eq!(spans, ["0 ms", "999 ms", "1.0 s", "59.9 s", "1 min 0 s", "61 min 1 s"]);
     }
 }

@@ -5,9 +5,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger_supervise::driver::Outcome;
+use outrigger_supervise::driver::{Outcome, Output};
 use outrigger_supervise::report::Report;
-use outrigger_supervise::state::{Cause, Fault};
+use outrigger_supervise::state::{Cause, Fault, Ladder};
+use outrigger_wire::line::{Head, LineReader};
 use tokio::time::Instant;
 
 use super::control::RunControl;
@@ -16,14 +17,15 @@ use super::failure::{Failure, FailureKind};
 use super::hear::{broken_line, broken_stream};
 use super::process::Process;
 use super::sidecar::{DRAIN, Link, Sidecar, Standing};
-use super::talk::{Deed, End, Stage, Talk};
+use super::talk::{Cancelled, Deed, End, Stage, Talk};
 use super::terms::Foreign;
 use super::warning::Warnings;
 use super::watch::Watcher;
 use crate::protocol::{Envelope, Negotiation, ReceivedReceipt, Run, RunId, Timestamp, WorkOrder, negotiate};
 
 /// What is said of a child that is asked for one run too many.
-const SPENT: &str = "broke the protocol: it said more after its last run had ended, or left unread what it was told; it gets no other run";
+const SPENT: &str = "broke the protocol: it said more after its last run had ended, or left unread what it was told; \
+                     it gets no other run";
 
 impl Sidecar {
     /// Gives it a work order and stays until the run has ended. Dropping this kills the child.
@@ -42,7 +44,7 @@ impl Sidecar {
         let observed = nothing_yet();
         // Whoever drops this future drops the link, and that kills the child.
         let Some(link) = self.link.take() else {
-            return over(self.lost(), None, negotiation, Warnings::none(), observed, began);
+            return over(Some(self.lost()), None, negotiation, Warnings::none(), observed, began);
         };
         let mut warnings = Warnings::none();
         if let Some((kind, what)) = self.unfit(&negotiation) {
@@ -57,60 +59,9 @@ impl Sidecar {
         let run = Envelope::Run(Box::new(run));
         let mut talk = Talk::begin(id, previous.as_ref(), &self.terms, outbox, &run, watcher, observed);
         drop(run);
-
-        let mut gone: Pin<Box<dyn Future<Output = Outcome> + Send + '_>> = Box::pin(process.child.wait());
-        let mut there = Presence::Here;
-        let end = 'conversation: loop {
-            // Before more is read, so that a flood cannot outrun the clocks.
-            match talk.due(Instant::now()) {
-                Some(Deed::End(end)) => break end,
-                Some(Deed::Stop) => gone = Box::pin(process.child.stop(self.terms.ladder)),
-                None => {}
-            }
-            let deadline = talk.deadline();
-            tokio::select! {
-                biased;
-                command = control.next() => {
-                    if let Some(end) = talk.command(command, Instant::now()) {
-                        break end;
-                    }
-                }
-                _ = &mut gone, if there == Presence::Here => {
-                    there = Presence::Gone;
-                    talk.timers.gone(DRAIN, Instant::now());
-                }
-                wrote = talk.outbox.advance(), if talk.outbox.waiting() > 0 => {
-                    talk.wrote(wrote, Instant::now());
-                }
-                next = reader.next() => {
-                    let item = match next {
-                        Ok(Some(item)) => item,
-                        Ok(None) => break End::Closed { torn: None },
-                        Err(error) => break broken_stream(error).map_or(End::Closed { torn: None }, End::bad_line),
-                    };
-                    if let Some(end) = talk.hear(item) {
-                        break end;
-                    }
-                    // The rest of what was read in one go: no wait, no clock, no channel between two events.
-                    loop {
-                        match reader.next_buffered() {
-                            Ok(Some(item)) => {
-                                if let Some(end) = talk.hear(item) {
-                                    break 'conversation end;
-                                }
-                            }
-                            Ok(None) => break,
-                            Err(error) => break 'conversation End::bad_line(broken_line(error)),
-                        }
-                    }
-                    talk.timers.heard(Instant::now());
-                }
-                () = until(deadline) => {}
-            }
-        };
-        drop(gone);
-        let Concluded { failure, receipt, report, left } = conclude(&process, &talk, end).await;
-        let Talk { outbox, mut warnings, observed, .. } = talk;
+        let end = converse(&mut talk, &mut reader, &process, &mut control, self.terms.ladder).await;
+        let Talk { outbox, mut warnings, observed, cancelled, stage, .. } = talk;
+        let Concluded { failure, receipt, report, left } = conclude(&process, cancelled, stage, end).await;
         let mut link = Link { process, reader, outbox };
         let before = warnings.total();
         link.note_late(&mut warnings);
@@ -143,15 +94,15 @@ impl Sidecar {
     }
 
     /// There is no child to give a run to.
-    fn lost(&self) -> Option<Failure> {
-        Some(Failure {
+    fn lost(&self) -> Failure {
+        Failure {
             kind: FailureKind::Exited,
             name: self.name().to_owned(),
             what: "was lost in an earlier run and cannot be given another".to_owned(),
             fatal: None,
             stderr: self.stderr_tail(),
             report: self.report.clone(),
-        })
+        }
     }
 }
 
@@ -160,6 +111,66 @@ impl Sidecar {
 enum Presence {
     Here,
     Gone,
+}
+
+/// Reads, writes and looks at the clocks until the conversation has ended.
+async fn converse(
+    talk: &mut Talk<'_>,
+    reader: &mut LineReader<Output>,
+    process: &Process,
+    control: &mut RunControl,
+    ladder: Ladder,
+) -> End {
+    let mut gone: Pin<Box<dyn Future<Output = Outcome> + Send + '_>> = Box::pin(process.child.wait());
+    let mut there = Presence::Here;
+    loop {
+        // Before more is read, so that a flood cannot outrun the clocks.
+        match talk.due(Instant::now()) {
+            Some(Deed::End(end)) => return end,
+            Some(Deed::Stop) => gone = Box::pin(process.child.stop(ladder)),
+            None => {}
+        }
+        let deadline = talk.deadline();
+        tokio::select! {
+            biased;
+            command = control.next() => {
+                if let Some(end) = talk.command(command, Instant::now()) {
+                    return end;
+                }
+            }
+            _ = &mut gone, if there == Presence::Here => {
+                there = Presence::Gone;
+                talk.timers.gone(DRAIN, Instant::now());
+            }
+            wrote = talk.outbox.advance(), if talk.outbox.waiting() > 0 => {
+                talk.wrote(wrote, Instant::now());
+            }
+            next = reader.next() => {
+                let item = match next {
+                    Ok(Some(item)) => item,
+                    Ok(None) => return End::Closed { torn: None },
+                    Err(error) => return broken_stream(error).map_or(End::Closed { torn: None }, End::bad_line),
+                };
+                if let Some(end) = talk.hear(item) {
+                    return end;
+                }
+                // The rest of what was read in one go: no wait, no clock, no channel between two events.
+                loop {
+                    match reader.next_buffered() {
+                        Ok(Some(item)) => {
+                            if let Some(end) = talk.hear(item) {
+                                return end;
+                            }
+                        }
+                        Ok(None) => break,
+                        Err(error) => return End::bad_line(broken_line(error)),
+                    }
+                }
+                talk.timers.heard(Instant::now());
+            }
+            () = until(deadline) => {}
+        }
+    }
 }
 
 /// What is left to say when the conversation has ended.
@@ -173,10 +184,10 @@ struct Concluded {
 }
 
 /// Sees to the process as the end demands, and says what happened.
-async fn conclude(process: &Process, talk: &Talk<'_>, end: End) -> Concluded {
+async fn conclude(process: &Process, cancelled: Option<Cancelled>, stage: Stage, end: End) -> Concluded {
     let report = match &end {
         // A child that is being stopped is on a ladder, which ends.
-        End::Final(_) | End::Fatal(_) if talk.stage == Stage::Stopping => process.child.wait().await.report,
+        End::Final(_) | End::Fatal(_) if stage == Stage::Stopping => process.child.wait().await.report,
         End::Final(_) => None,
         End::Fatal(_) => process.part().await,
         End::Broken { fault, what, .. } => process.lose(*fault, what).await,
@@ -186,13 +197,13 @@ async fn conclude(process: &Process, talk: &Talk<'_>, end: End) -> Concluded {
         End::Kill { .. } => process.child.kill().await.report,
     };
     let left = match &end {
-        End::Final(_) | End::Fatal(_) if report.is_none() && talk.stage != Stage::Stopping => Presence::Here,
+        End::Final(_) | End::Fatal(_) if report.is_none() && stage != Stage::Stopping => Presence::Here,
         End::Final(_) | End::Fatal(_) | End::Broken { .. } | End::Closed { .. } | End::Kill { .. } => {
             Presence::Gone
         }
     };
     let (kind, what, fatal, receipt) = match end {
-        End::Final(receipt) => match &talk.cancelled {
+        End::Final(receipt) => match &cancelled {
             None => return Concluded { failure: None, receipt: Some(receipt), report, left },
             Some(_) => {
                 (FailureKind::Cancelled, "it ended the run with its receipt".to_owned(), None, Some(receipt))
@@ -207,7 +218,7 @@ async fn conclude(process: &Process, talk: &Talk<'_>, end: End) -> Concluded {
         End::Kill { why } => (FailureKind::Cancelled, format!("was killed: {why}"), None, None),
     };
     // Whatever a cancelled child does next, that it was cancelled is what happened.
-    let (kind, what) = match &talk.cancelled {
+    let (kind, what) = match &cancelled {
         None => (kind, what),
         Some(cancelled) => (cancelled.kind, format!("{}; {what}", cancelled.what)),
     };
@@ -215,7 +226,7 @@ async fn conclude(process: &Process, talk: &Talk<'_>, end: End) -> Concluded {
 }
 
 /// What it means that the output of a child ended during a run.
-fn closed(report: Option<&Report>, torn: Option<&outrigger_wire::line::Head>) -> (FailureKind, String) {
+fn closed(report: Option<&Report>, torn: Option<&Head>) -> (FailureKind, String) {
     if report.is_some_and(|report| report.cause == Cause::ChannelLost) {
         let what = "broke the protocol: it closed its standard output during a run and kept running";
         return (FailureKind::Protocol, what.to_owned());

@@ -37,6 +37,8 @@ pub(super) struct Timers {
     total: Option<Instant>,
     grace: Option<Instant>,
     write: Option<Instant>,
+    /// When it last took something of what we write, which is a sign of life but no word.
+    took: Instant,
     write_stall: Duration,
     drained: Option<Instant>,
 }
@@ -86,6 +88,7 @@ impl Timers {
             total: terms.total.and_then(|total| now.checked_add(total)),
             grace: None,
             write: None,
+            took: now,
             write_stall: terms.write_stall,
             drained: None,
         }
@@ -132,7 +135,13 @@ impl Timers {
 
     /// Some of what waited was taken.
     pub(super) fn wrote(&mut self, left: usize, now: Instant) {
-        self.write = if left == 0 { None } else { now.checked_add(self.write_stall) };
+        if left == 0 {
+            self.write = None;
+            return;
+        }
+        // Only what comes after a full pipe says that somebody reads; a ping fits in without.
+        self.took = now;
+        self.write = now.checked_add(self.write_stall);
     }
 
     /// The child is gone; its streams have this long to end.
@@ -169,9 +178,9 @@ impl Timers {
         if passed(self.silent_at()) {
             return Some(Due::Silent);
         }
-        let heard = self.heard;
-        let waits = self.unanswered > 0;
-        self.pulse.as_mut().filter(|beat| beat.next <= now).map(|beat| beat.round(heard, waits, now))
+        // A child that waits for us is as good as heard.
+        let alive = if self.unanswered > 0 { now } else { self.heard.max(self.took) };
+        self.pulse.as_mut().filter(|beat| beat.next <= now).map(|beat| beat.round(alive, now))
     }
 
     fn silent_at(&self) -> Option<Instant> {
@@ -183,10 +192,10 @@ impl Timers {
 }
 
 impl Beat {
-    fn round(&mut self, heard: Instant, waits: bool, now: Instant) -> Due {
+    fn round(&mut self, alive: Instant, now: Instant) -> Due {
         // A timer that comes more than an interval late says that we were away, and then the child had no fair chance.
         let fair = now.duration_since(self.next) <= self.every;
-        if heard > self.last || waits || !fair {
+        if alive > self.last || !fair {
             self.missed = 0;
         } else if self.asked == Asked::Yes {
             self.missed += 1;
@@ -254,6 +263,18 @@ mod tests {
             assert_eq!(timers.due(start + secs(round * 10)), Some(Due::Ping));
         }
         assert_eq!(timers.due(start + secs(100)), Some(Due::Stalled));
+    }
+
+    #[test]
+    fn a_child_that_is_busy_reading_a_large_order_is_not_stalled() {
+        let start = Instant::now();
+        let mut timers = Timers::begin(&pinged(1), start);
+        timers.writing(start);
+        for round in 1..5 {
+            timers.wrote(1000, start + secs(round * 10 - 1));
+            assert_eq!(timers.due(start + secs(round * 10)), Some(Due::Ping));
+        }
+        assert_eq!(timers.due(start + secs(50)), Some(Due::Stalled));
     }
 
     #[test]

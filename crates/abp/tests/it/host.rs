@@ -67,12 +67,18 @@ async fn whole_run() {
     assert!(ended.observed.started_at <= ended.observed.finished_at);
 }
 
+/// What can be given to another thread.
+fn sendable<T: Send>(value: T) -> T {
+    value
+}
+
 async fn reuse() {
     let mut sidecar = start(SERVER, &quick()).await;
     let pid = sidecar.pid();
     for _ in 0..5 {
         let mut notes = Notes::default();
-        let ended = sidecar.run(&run_id(), &order("again"), &mut notes, RunControl::none()).await;
+        let (id, order) = (run_id(), order("again"));
+        let ended = sendable(sidecar.run(&id, &order, &mut notes, RunControl::none())).await;
         assert!(matches!(ended.how, How::Final), "{:?}", ended.how);
         assert_eq!(notes.heard, ["one", "two"]);
         assert!(sidecar.is_reusable());
