@@ -10,6 +10,7 @@ macro_rules! trials {
     };
 }
 
+mod govern;
 mod host;
 mod host_kit;
 mod host_orphans;
@@ -33,11 +34,13 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     match args.get(1).map(String::as_str) {
         Some("__child") => return hostile_flood::child(&args[2..]),
+        Some("__govern") => return govern::process(&args[2..]),
         Some("__stage") => return workspace_hostile::stage(&args[2..]),
         Some("__host") => return host_orphans::host(),
         Some(_) | None => {}
     }
     let rooms = [
+        govern::trials(),
         host::trials(),
         host_orphans::trials(),
         hostile::trials(),
