@@ -1,5 +1,6 @@
 //! The abp dialect: work orders to agent backends, a stream of events and one receipt back.
 
+pub mod check;
 pub mod conduct;
 pub mod govern;
 pub mod host;
