@@ -120,6 +120,8 @@ pub(crate) struct Notes {
     pub(crate) warnings: Vec<String>,
     pub(crate) asks: Vec<String>,
     pub(crate) wishes: Vec<(&'static str, Wish)>,
+    /// Told when the question with this id has come.
+    pub(crate) waiting: Option<(&'static str, tokio::sync::oneshot::Sender<()>)>,
 }
 
 impl Watcher for Notes {
@@ -135,6 +137,9 @@ impl Watcher for Notes {
 
     fn ask(&mut self, ask: &Ask<'_>) -> Wish {
         self.asks.push(format!("{} {}", ask.id, ask.action));
+        if let Some((_, asked)) = self.waiting.take_if(|(id, _)| *id == ask.id) {
+            asked.send(()).expect("somebody waits");
+        }
         let wish = self.wishes.iter().find(|(word, _)| *word == ask.id).map(|(_, wish)| wish.clone());
         wish.unwrap_or(Wish::GoOn)
     }
