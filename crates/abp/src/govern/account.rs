@@ -154,3 +154,109 @@ fn holds_files(enforced: &Enforced) -> bool {
     };
     landlock && enforced.level == Level::Strict
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::boxing::{Extras, plan};
+    use super::*;
+    use outrigger_supervise::sandbox::{Contained, LandlockStatus, Layer, Limits};
+    use std::path::Path;
+
+    fn enforced(level: Level, landlock: Landlock, network: Network) -> Enforced {
+        Enforced {
+            level,
+            containment: Contained::Subreaper { reason: "for the test".to_owned() },
+            no_new_privs: Layer::Applied,
+            landlock,
+            seccomp: Layer::Applied,
+            network,
+            limits: Limits::as_the_host(),
+            skipped_paths: Vec::new(),
+        }
+    }
+
+    fn strict(network: Network) -> Enforced {
+        enforced(Level::Strict, Landlock::Applied { abi: 7, status: LandlockStatus::Full }, network)
+    }
+
+    fn profile(deny_read: &[&str], deny_write: &[&str], deny_network: &[&str]) -> PolicyProfile {
+        let list = |entries: &[&str]| entries.iter().map(|entry| (*entry).to_owned()).collect();
+        PolicyProfile {
+            deny_read: list(deny_read),
+            deny_write: list(deny_write),
+            deny_network: list(deny_network),
+            ..PolicyProfile::unrestricted()
+        }
+    }
+
+    fn worth(profile: &PolicyProfile, asks: &[AskAction], box_made: &Enforced) -> (Worth, Worth) {
+        let extras = Extras { read: Vec::new(), write: Vec::new(), limits: Limits::as_the_host() };
+        let plan = plan(profile, Path::new("/work"), &extras);
+        let boxed = Boxed { plan: &plan, enforced: box_made };
+        let enforcement = enforcement(profile, asks, Some(boxed), Limited::Not);
+        (enforcement.files, enforcement.network)
+    }
+
+    #[test]
+    fn files_and_hosts_are_enforced_by_the_box_or_by_asking_or_by_both_together() {
+        use Worth::{Enforced as E, None as N, Observed as O};
+        let online = strict(Network::Allow);
+        let offline = strict(Network::Deny);
+        let weak = enforced(Level::Basic, Landlock::NotRequested, Network::Allow);
+        let missing = Landlock::Missing { reason: "old".to_owned() };
+        let without = enforced(Level::Basic, missing, Network::Allow);
+        let secret = profile(&["**/.env"], &[], &[]);
+        let frozen = profile(&["**/.env"], &["**"], &["*"]);
+        let (reads, both) = ([AskAction::Read], [AskAction::Read, AskAction::Write]);
+        type Row<'a> = (&'a PolicyProfile, &'a [AskAction], &'a Enforced, (Worth, Worth));
+        let table: [Row<'_>; 11] = [
+            (&profile(&[], &[], &[]), &[], &online, (E, N)),
+            (&profile(&[], &[], &[]), &[], &weak, (O, N)),
+            (&profile(&[], &[], &[]), &[], &without, (O, N)),
+            (&secret, &[], &online, (O, N)),
+            (&secret, &reads, &online, (E, N)),
+            (&secret, &reads, &weak, (O, N)),
+            (&secret, &both, &weak, (E, N)),
+            (&frozen, &[], &offline, (O, E)),
+            (&frozen, &reads, &offline, (E, E)),
+            (&profile(&[], &[], &["a.org"]), &[], &online, (E, O)),
+            (&profile(&[], &[], &["a.org"]), &[AskAction::Network], &online, (E, E)),
+        ];
+        for (profile, asks, box_made, expected) in table {
+            assert_eq!(worth(profile, asks, box_made), expected, "{profile:?} {asks:?}");
+        }
+    }
+
+    #[test]
+    fn the_account_has_the_members_that_the_contract_names() {
+        let profile = profile(&["**/.env"], &[], &[]);
+        let extras = Extras { read: Vec::new(), write: Vec::new(), limits: Limits::as_the_host() };
+        let plan = plan(&profile, Path::new("/work"), &extras);
+        let boxed = Boxed { plan: &plan, enforced: &strict(Network::Allow) };
+        let account = Account {
+            enforcement: enforcement(&profile, &[], Some(boxed), Limited::ByReports),
+            decisions: Decisions::default(),
+            approvals: Vec::new(),
+            budgets: Vec::new(),
+        };
+        let mut value = serde_json::to_value(&account).unwrap();
+        let facts = value["enforcement"]["sandbox"]["enforced"].take();
+        assert_eq!((&facts["level"], &facts["network"]), (&"strict".into(), &"allow".into()));
+        let expected = serde_json::json!({
+            "enforcement": {
+                "tools": "none", "files": "observed", "network": "none", "approvals": "none", "budgets": "observed",
+                "sandbox": {
+                    "enforced": null,
+                    "not_expressed": [{
+                        "list": "deny_read", "pattern": "**/.env",
+                        "why": "the kernel can close whole folders, not files inside an open one"
+                    }]
+                }
+            },
+            "decisions": {"allowed": 0, "denied": 0, "asked": 0, "unread": 0, "first_denied": []},
+            "approvals": [],
+            "budgets": []
+        });
+        assert_eq!(value, expected);
+    }
+}

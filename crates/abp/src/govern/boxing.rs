@@ -150,27 +150,33 @@ mod tests {
     #[test]
     fn a_box_is_as_much_of_the_policy_as_the_kernel_can_enforce() {
         let free = PolicyProfile::unrestricted();
-        let (node, cache, work) = ("/opt/node", "/var/cache/x", "/work");
-        let table: [(PolicyProfile, &[&str], &[&str], Network, &[&str]); 6] = [
-            (free.clone(), &[node], &[cache, work], Network::Allow, &[]),
+        type Row = (
+            PolicyProfile,
+            &'static [&'static str],
+            &'static [&'static str],
+            Network,
+            &'static [&'static str],
+        );
+        let table: [Row; 6] = [
+            (free.clone(), &["/opt/node"], &["/var/cache/x", "/work"], Network::Allow, &[]),
             (
                 PolicyProfile { deny_write: lists(&["**"]), deny_read: lists(&["**/.env"]), ..free.clone() },
-                &[node, work],
-                &[cache],
+                &["/opt/node", "/work"],
+                &["/var/cache/x"],
                 Network::Allow,
                 &["deny_read **/.env"],
             ),
             (
                 PolicyProfile { deny_write: lists(&["src/"]), deny_read: lists(&["./**/*"]), ..free.clone() },
-                &[node],
-                &[cache, work],
+                &["/opt/node"],
+                &["/var/cache/x", "/work"],
                 Network::Allow,
                 &["deny_read ./**/*", "deny_write src/"],
             ),
             (
                 PolicyProfile { deny_write: lists(&["*"]), deny_read: lists(&["**/*"]), ..free.clone() },
-                &[node],
-                &[cache],
+                &["/opt/node"],
+                &["/var/cache/x"],
                 Network::Allow,
                 &[],
             ),
@@ -180,15 +186,15 @@ mod tests {
                     allow_network: lists(&["a.org"]),
                     ..free.clone()
                 },
-                &[node],
-                &[cache, work],
+                &["/opt/node"],
+                &["/var/cache/x", "/work"],
                 Network::Deny,
                 &[],
             ),
             (
                 PolicyProfile { deny_network: lists(&["*.a.org"]), allow_network: lists(&["a.org"]), ..free },
-                &[node],
-                &[cache, work],
+                &["/opt/node"],
+                &["/var/cache/x", "/work"],
                 Network::Allow,
                 &["deny_network *.a.org", "allow_network a.org"],
             ),

@@ -60,12 +60,12 @@ impl Calls {
     }
 
     /// The call that a question is about, if it was reported before it was asked for.
-    pub(super) fn to_be_asked(&mut self, key: Key<'_>) -> Option<&mut Call> {
+    pub(super) fn not_yet_asked(&mut self, key: Key<'_>) -> Option<&mut Call> {
         self.calls.iter_mut().find(|call| call.asked.is_none() && call.is(key))
     }
 
     /// The call that a report is about, if it was asked for before. It is reported once: the same again is another call.
-    pub(super) fn to_be_reported(&mut self, key: Key<'_>) -> Option<&mut Call> {
+    pub(super) fn not_yet_reported(&mut self, key: Key<'_>) -> Option<&mut Call> {
         self.calls.iter_mut().find(|call| !call.reported && call.is(key))
     }
 
@@ -104,5 +104,46 @@ impl Call {
             (None, _) | (_, None) => true,
         };
         same_id && self.tool_name == key.tool_name && self.input == key.input
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(number: usize, state: State) -> Call {
+        Call {
+            tool_use_id: Some(format!("t{number}")),
+            tool_name: "Bash".to_owned(),
+            input: Digest::of(b"{}"),
+            asked: None,
+            reported: true,
+            state,
+        }
+    }
+
+    #[test]
+    fn so_many_calls_are_remembered_and_one_that_waits_is_never_forgotten() {
+        let mut calls = Calls::default();
+        let id = ApprovalId::new("x-1");
+        calls.push(call(0, State::Waiting(id.clone())));
+        for number in 1..MAX_CALLS {
+            calls.push(call(number, State::Allowed));
+        }
+        assert_eq!(calls.calls.len(), MAX_CALLS);
+        calls.push(call(MAX_CALLS, State::Allowed));
+        assert_eq!(calls.calls.len(), MAX_CALLS);
+        assert!(calls.waiting_for(&id).is_some());
+        assert!(calls.finished("t1").is_none(), "the oldest that is settled");
+        assert!(calls.finished("t2").is_some());
+        assert!(calls.finished("t0").is_none(), "its answer is still to come");
+    }
+
+    #[test]
+    fn a_long_id_is_known_by_its_hash() {
+        assert_eq!(known_by(&"i".repeat(256)), "i".repeat(256));
+        let (one, other) = (known_by(&"i".repeat(257)), known_by(&"i".repeat(258)));
+        assert_eq!(one.len(), 64);
+        assert_ne!(one, other);
     }
 }

@@ -336,7 +336,8 @@ mod tests {
 
     #[test]
     fn every_limit_may_be_spent_to_the_last_unit_and_not_one_more() {
-        let steps: [(Resource, fn(&mut Tally)); 6] = [
+        type Row = (Resource, fn(&mut Tally));
+        let steps: [Row; 6] = [
             (Resource::InputTokens, |t| t.report(&used(Usage { input_tokens: Some(1), ..Usage::default() }))),
             (Resource::OutputTokens, |t| {
                 t.report(&used(Usage { output_tokens: Some(1), ..Usage::default() }))

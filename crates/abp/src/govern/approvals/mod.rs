@@ -97,7 +97,7 @@ pub enum Waits {
 }
 
 /// A question to a person.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ApprovalRequest {
     /// Its name.
     pub id: ApprovalId,

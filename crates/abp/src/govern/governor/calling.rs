@@ -45,7 +45,7 @@ impl Governor {
                 // the call is made all the same, its result will say so.
                 let denial = self.deny(now, &decision, How::Reported);
                 let key = told.key();
-                match self.calls.to_be_reported(key) {
+                match self.calls.not_yet_reported(key) {
                     Some(call) => call.reported = true,
                     None => self.remember(key, None, State::Denied(denial.reason.clone())),
                 }
@@ -98,7 +98,7 @@ impl Governor {
             Policy::Deny => {
                 let denial = self.deny(now, &decision, How::Asked);
                 let key = told.key();
-                match self.calls.to_be_asked(key) {
+                match self.calls.not_yet_asked(key) {
                     Some(call) => call.asked = Some(ask.to_owned()),
                     None => self.remember(key, Some(ask), State::Denied(denial.reason.clone())),
                 }
@@ -121,7 +121,7 @@ impl Governor {
 
     fn reported_before_approval(&mut self, now: Moment, told: Told<'_>, decision: &Decision) -> Verdict {
         let key = told.key();
-        if let Some(call) = self.calls.to_be_reported(key) {
+        if let Some(call) = self.calls.not_yet_reported(key) {
             call.reported = true;
             return match call.state.clone() {
                 State::Allowed | State::Waiting(_) => Verdict::Go,
@@ -148,7 +148,7 @@ impl Governor {
         decision: &Decision,
     ) -> Verdict {
         let key = told.key();
-        if let Some(call) = self.calls.to_be_asked(key) {
+        if let Some(call) = self.calls.not_yet_asked(key) {
             call.asked = Some(ask.to_owned());
             return match call.state.clone() {
                 // It was raised when the call was reported; the answer will go to this question.
