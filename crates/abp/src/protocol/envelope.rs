@@ -93,7 +93,9 @@ pub fn read(line: &str) -> Result<Envelope<'_>, EnvelopeError> {
     if cursor.peek()? != b'{' {
         return Err(root.wrong(&Piece::read(line)?, "an object"));
     }
-    let (mut t, mut ref_id, mut event) = (Piece::ABSENT, Piece::ABSENT, Body::Piece(Piece::ABSENT));
+    let (mut t, mut ref_id) = (Piece::ABSENT, Piece::ABSENT);
+    // The member `event`: its members if it is an object, what it is if not.
+    let (mut event, mut other) = (Slots::empty(), Some(Piece::ABSENT));
     let start = cursor.at();
     cursor.enter(b'{')?;
     let mut first = true;
@@ -101,8 +103,11 @@ pub fn read(line: &str) -> Result<Envelope<'_>, EnvelopeError> {
         match &*key {
             "t" => t = cursor.value()?,
             "ref_id" => ref_id = cursor.value()?,
-            "event" if cursor.peek()? == b'{' => event = Body::Members(Slots::read(&mut cursor)?),
-            "event" => event = Body::Piece(cursor.value()?),
+            "event" if cursor.peek()? == b'{' => {
+                event.fill(&mut cursor)?;
+                other = None;
+            }
+            "event" => other = Some(cursor.value()?),
             _ => _ = cursor.value()?,
         }
     }
@@ -113,20 +118,10 @@ pub fn read(line: &str) -> Result<Envelope<'_>, EnvelopeError> {
         return read_other(t, &Piece::read(whole)?);
     }
     let ref_id = ref_id.string().ok_or_else(|| root.member("ref_id").wrong(&ref_id, "a string"))?;
-    match event {
-        Body::Members(slots) => Ok(Envelope::Event { ref_id, event: slots.event(&root.member("event"))? }),
-        Body::Piece(piece) => Err(root.member("event").wrong(&piece, "an object")),
+    match other {
+        None => Ok(Envelope::Event { ref_id, event: event.event(&root.member("event"))? }),
+        Some(piece) => Err(root.member("event").wrong(&piece, "an object")),
     }
-}
-
-/// The member `event`.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it lives for one line, on the stack; a box would cost more than it saves"
-)]
-enum Body<'a> {
-    Members(Slots<'a>),
-    Piece(Piece<'a>),
 }
 
 /// Everything but events; a second walk over the line does not matter here.

@@ -126,7 +126,8 @@ impl<'a> AgentEvent<'a> {
         if cursor.peek()? != b'{' {
             return Err(Place::ROOT.wrong(&Piece::read(text)?, "an object"));
         }
-        let slots = Slots::read(&mut cursor)?;
+        let mut slots = Slots::empty();
+        slots.fill(&mut cursor)?;
         cursor.end()?;
         slots.event(&Place::ROOT)
     }
@@ -230,61 +231,110 @@ impl EventKind<'_> {
 }
 
 /// The members that any type has, by their places in [`Slots`].
-const NAMES: [&str; 17] = [
-    "ts",
-    "type",
-    "ext",
-    "text",
-    "message",
-    "tool_name",
-    "tool_use_id",
-    "parent_tool_use_id",
-    "input",
-    "output",
-    "is_error",
-    "path",
-    "summary",
-    "command",
-    "exit_code",
-    "output_preview",
-    "error_code",
-];
+mod slot {
+    pub(super) const TS: usize = 0;
+    pub(super) const TYPE: usize = 1;
+    pub(super) const EXT: usize = 2;
+    pub(super) const TEXT: usize = 3;
+    pub(super) const MESSAGE: usize = 4;
+    pub(super) const TOOL_NAME: usize = 5;
+    pub(super) const TOOL_USE_ID: usize = 6;
+    pub(super) const PARENT_TOOL_USE_ID: usize = 7;
+    pub(super) const INPUT: usize = 8;
+    pub(super) const OUTPUT: usize = 9;
+    pub(super) const IS_ERROR: usize = 10;
+    pub(super) const PATH: usize = 11;
+    pub(super) const SUMMARY: usize = 12;
+    pub(super) const COMMAND: usize = 13;
+    pub(super) const EXIT_CODE: usize = 14;
+    pub(super) const OUTPUT_PREVIEW: usize = 15;
+    pub(super) const ERROR_CODE: usize = 16;
+    pub(super) const COUNT: usize = 17;
+
+    /// For sentences.
+    pub(super) const NAMES: [&str; COUNT] = [
+        "ts",
+        "type",
+        "ext",
+        "text",
+        "message",
+        "tool_name",
+        "tool_use_id",
+        "parent_tool_use_id",
+        "input",
+        "output",
+        "is_error",
+        "path",
+        "summary",
+        "command",
+        "exit_code",
+        "output_preview",
+        "error_code",
+    ];
+
+    /// Where a member belongs. Spelled out, because this is asked for every member of every event.
+    pub(super) fn of(key: &str) -> Option<usize> {
+        Some(match key.as_bytes() {
+            b"ts" => TS,
+            b"type" => TYPE,
+            b"ext" => EXT,
+            b"text" => TEXT,
+            b"message" => MESSAGE,
+            b"tool_name" => TOOL_NAME,
+            b"tool_use_id" => TOOL_USE_ID,
+            b"parent_tool_use_id" => PARENT_TOOL_USE_ID,
+            b"input" => INPUT,
+            b"output" => OUTPUT,
+            b"is_error" => IS_ERROR,
+            b"path" => PATH,
+            b"summary" => SUMMARY,
+            b"command" => COMMAND,
+            b"exit_code" => EXIT_CODE,
+            b"output_preview" => OUTPUT_PREVIEW,
+            b"error_code" => ERROR_CODE,
+            _ => return None,
+        })
+    }
+}
 
 /// Where the members of an event are in the text. Which of them count is known when the type is, and that may come last.
 pub(super) struct Slots<'a> {
     raw: &'a str,
-    pieces: [Piece<'a>; NAMES.len()],
+    pieces: [Piece<'a>; slot::COUNT],
 }
 
 impl<'a> Slots<'a> {
-    /// Notes the members of the object that begins at the cursor, and goes past it.
-    pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, JsonError> {
-        let mut pieces = [Piece::ABSENT; NAMES.len()];
+    pub(super) const fn empty() -> Self {
+        Self { raw: "", pieces: [Piece::ABSENT; slot::COUNT] }
+    }
+
+    /// Notes the members of the object that begins at the cursor, and goes past it. What was noted before is forgotten.
+    pub(super) fn fill(&mut self, cursor: &mut Cursor<'a>) -> Result<(), JsonError> {
+        if !self.raw.is_empty() {
+            *self = Self::empty();
+        }
         let start = cursor.at();
         cursor.enter(b'{')?;
         let mut first = true;
         while let Some(key) = cursor.key(&mut first)? {
             let value = cursor.value()?;
-            if let Some(at) = NAMES.iter().position(|name| *name == key) {
-                pieces[at] = value;
+            if let Some(at) = slot::of(&key) {
+                self.pieces[at] = value;
             }
         }
-        Ok(Self { raw: cursor.since(start), pieces })
-    }
-
-    fn piece(&self, name: &str) -> Piece<'a> {
-        NAMES.iter().position(|known| *known == name).map_or(Piece::ABSENT, |at| self.pieces[at])
+        self.raw = cursor.since(start);
+        Ok(())
     }
 
     /// The event that they are.
     pub(super) fn event(&self, place: &Place<'_>) -> Result<AgentEvent<'a>, EnvelopeError> {
-        let kind = self.piece("type");
+        let kind = self.pieces[slot::TYPE];
         let kind = kind.string().ok_or_else(|| place.member("type").wrong(&kind, "a string"))?;
-        let ts = self.piece("ts");
+        let ts = self.pieces[slot::TS];
         let time = ts.string().and_then(|text| Timestamp::parse(&text).ok());
         let expected = "a time with an offset, such as \"2026-01-31T12:00:00Z\"";
         let time = time.ok_or_else(|| place.member("ts").wrong(&ts, expected))?;
-        let ext = self.piece("ext");
+        let ext = self.pieces[slot::EXT];
         let ext = match ext.kind {
             Kind::Absent | Kind::Null => None,
             Kind::Object => Some(Raw::of_piece(&ext)),
@@ -295,43 +345,45 @@ impl<'a> Slots<'a> {
 
     fn kind(&self, kind: Cow<'a, str>, place: &Place<'_>) -> Result<EventKind<'a>, EnvelopeError> {
         let place = if kind.len() <= 32 { place.member(&kind) } else { *place };
-        let text = |name: &str| {
-            let piece = self.piece(name);
-            piece.string().ok_or_else(|| place.member(name).wrong(&piece, "a string"))
+        let text = |at: usize| {
+            let piece = &self.pieces[at];
+            piece.string().ok_or_else(|| place.member(slot::NAMES[at]).wrong(piece, "a string"))
         };
-        let optional = |name: &str| if self.piece(name).is_none() { Ok(None) } else { text(name).map(Some) };
-        let any = |name: &str| match self.piece(name) {
-            Piece { kind: Kind::Absent, .. } => Err(place.member(name).missing()),
-            piece => Ok(Raw::of_piece(&piece)),
+        let optional = |at: usize| if self.pieces[at].is_none() { Ok(None) } else { text(at).map(Some) };
+        let any = |at: usize| match &self.pieces[at] {
+            Piece { kind: Kind::Absent, .. } => Err(place.member(slot::NAMES[at]).missing()),
+            piece => Ok(Raw::of_piece(piece)),
         };
         Ok(match &*kind {
-            "assistant_delta" => EventKind::AssistantDelta { text: text("text")? },
-            "assistant_message" => EventKind::AssistantMessage { text: text("text")? },
-            "run_started" => EventKind::RunStarted { message: text("message")? },
-            "run_completed" => EventKind::RunCompleted { message: text("message")? },
-            "warning" => EventKind::Warning { message: text("message")? },
+            "assistant_delta" => EventKind::AssistantDelta { text: text(slot::TEXT)? },
+            "assistant_message" => EventKind::AssistantMessage { text: text(slot::TEXT)? },
+            "run_started" => EventKind::RunStarted { message: text(slot::MESSAGE)? },
+            "run_completed" => EventKind::RunCompleted { message: text(slot::MESSAGE)? },
+            "warning" => EventKind::Warning { message: text(slot::MESSAGE)? },
             "error" => EventKind::Error {
-                message: text("message")?,
-                error_code: optional("error_code")?.map(|code| ErrorCode::from(&*code)),
+                message: text(slot::MESSAGE)?,
+                error_code: optional(slot::ERROR_CODE)?.map(|code| ErrorCode::from(&*code)),
             },
             "tool_call" => EventKind::ToolCall {
-                tool_name: text("tool_name")?,
-                tool_use_id: optional("tool_use_id")?,
-                parent_tool_use_id: optional("parent_tool_use_id")?,
-                input: any("input")?,
+                tool_name: text(slot::TOOL_NAME)?,
+                tool_use_id: optional(slot::TOOL_USE_ID)?,
+                parent_tool_use_id: optional(slot::PARENT_TOOL_USE_ID)?,
+                input: any(slot::INPUT)?,
             },
             "tool_result" => EventKind::ToolResult {
-                tool_name: text("tool_name")?,
-                tool_use_id: optional("tool_use_id")?,
-                output: any("output")?,
+                tool_name: text(slot::TOOL_NAME)?,
+                tool_use_id: optional(slot::TOOL_USE_ID)?,
+                output: any(slot::OUTPUT)?,
                 is_error: {
-                    let piece = self.piece("is_error");
+                    let piece = self.pieces[slot::IS_ERROR];
                     piece.boolean().ok_or_else(|| place.member("is_error").wrong(&piece, "true or false"))?
                 },
             },
-            "file_changed" => EventKind::FileChanged { path: text("path")?, summary: text("summary")? },
+            "file_changed" => {
+                EventKind::FileChanged { path: text(slot::PATH)?, summary: text(slot::SUMMARY)? }
+            }
             "command_executed" => {
-                let code = self.piece("exit_code");
+                let code = self.pieces[slot::EXIT_CODE];
                 let exit_code = if code.is_none() {
                     None
                 } else {
@@ -339,9 +391,9 @@ impl<'a> Slots<'a> {
                     Some(code.integer().ok_or_else(|| place.wrong(&code, "a whole number of 32 bits"))?)
                 };
                 EventKind::CommandExecuted {
-                    command: text("command")?,
+                    command: text(slot::COMMAND)?,
                     exit_code,
-                    output_preview: optional("output_preview")?,
+                    output_preview: optional(slot::OUTPUT_PREVIEW)?,
                 }
             }
             "usage" => EventKind::Usage(UsageReport::of_event(self.raw)),

@@ -103,6 +103,7 @@ impl<'a> Piece<'a> {
     }
 
     /// The text of a string, borrowed when nothing in it is escaped.
+    #[inline]
     pub(crate) fn string(&self) -> Option<Cow<'a, str>> {
         if self.kind != Kind::String {
             return None;
@@ -145,6 +146,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The text between an earlier place and this one.
+    #[inline]
     pub(crate) fn since(&self, start: usize) -> &'a str {
         &self.text[start..self.at]
     }
@@ -234,10 +236,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    #[cold]
     fn fail<T>(&self, fault: JsonFault) -> Result<T, JsonError> {
         Err(JsonError { fault, at: self.at })
     }
 
+    #[inline]
     fn piece(&self, kind: Kind, start: usize) -> Piece<'a> {
         Piece { kind, escaped: false, text: self.since(start) }
     }
@@ -256,6 +260,7 @@ impl<'a> Cursor<'a> {
         Ok(Piece { escaped: true, ..self.piece(Kind::String, start) })
     }
 
+    #[inline(never)]
     fn rest_of_string(&mut self) -> Result<(), JsonError> {
         let bytes = self.text.as_bytes();
         loop {
@@ -433,6 +438,8 @@ fn hex(digits: &[u8]) -> Option<u32> {
 }
 
 /// The characters of a string's inside that was checked before.
+#[cold]
+#[inline(never)]
 fn unescape(inner: &str) -> String {
     let mut out = String::with_capacity(inner.len());
     let mut rest = inner;
