@@ -205,6 +205,7 @@ impl Governor {
                 None => return self.answer(&ask.id, Err(nothing("host"))),
             },
             AskAction::Other(action) => {
+                let action: String = action.chars().take(40).collect();
                 return self.answer(&ask.id, Err(format!("nobody here knows what `{action}` is")));
             }
         };

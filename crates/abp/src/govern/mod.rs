@@ -17,6 +17,39 @@
 //! * A [`tally`] counts what is spent and never goes down. The first limit that is crossed ends the run.
 //! * The [`Account`] says all of it for the receipt, and what a denial was worth: `enforced` or only `observed`.
 //!   [`boxing`] plans a box that enforces as much as the kernel can.
+//!
+//! What is judged is what a child *says*. A child that neither asks nor tells the truth is held by its box alone.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use outrigger_abp::govern::{Approver, Governor, Limits, Moment, OnDenied, Rules, Verdict};
+//! use outrigger_abp::protocol::{AgentEvent, OrderId, RunId, Timestamp, WorkOrder};
+//!
+//! let mut order = WorkOrder::new(OrderId::random()?, "tidy up");
+//! order.policy.deny_read.push("**/.env".to_owned());
+//! let rules = Rules {
+//!     run_id: RunId::random()?,
+//!     subject: "agent".to_owned(),
+//!     asks: Vec::new(),
+//!     limits: Limits { turns: Some(20), ..Limits::none() },
+//!     on_denied: OnDenied::End,
+//!     approver: Approver::Nobody,
+//! };
+//! let mut governor = Governor::new(&order, &std::env::temp_dir(), rules, None)?;
+//!
+//! let now = Moment { since_start: Duration::ZERO, at: Timestamp::now() };
+//! let event = AgentEvent::read(
+//!     r#"{"ts":"2026-01-31T12:00:00Z","type":"tool_call","tool_name":"Read","input":{"file_path":"app/.env"}}"#,
+//! )?;
+//! let Verdict::End(reason) = governor.event(&now, &event) else { panic!("secrets are read") };
+//! assert_eq!(
+//!     reason.to_string(),
+//!     "agent may not read `app/.env`: it is on the list of what is denied (deny_read has `**/.env`)"
+//! );
+//! assert_eq!(governor.account(None).decisions.denied, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod account;
 pub mod address;

@@ -357,4 +357,41 @@ mod tests {
         let file = Root::open(&folder.path().join("root/src/main.rs")).unwrap_err().to_string();
         assert!(file.contains("main.rs"), "{file}");
     }
+
+    proptest::proptest! {
+        #[test]
+        fn where_the_kernel_arrives_is_where_we_say(
+            parts in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "src", "main.rs", "secret", "key", "to_secret", "out", "up", "loop", "abs", "..", ".", "", "root", "etc",
+                    "new",
+                ]),
+                1..8,
+            ),
+        ) {
+            let (_folder, root) = root();
+            let text = parts.join("/");
+            if text.is_empty() {
+                return Ok(());
+            }
+            let arrived = fs::canonicalize(root.real().join(&text));
+            match (root.locate(&text), arrived) {
+                (Ok(place), Ok(arrived)) => {
+                    let said = if place.real == "." { root.real().to_owned() } else { root.real().join(&place.real) };
+                    proptest::prop_assert_eq!(said, arrived);
+                }
+                (Err(_), Ok(arrived)) => {
+                    // Refused although it exists: it is outside, or it goes out by its text alone.
+                    let named = without_dots(&root.real().join(&text));
+                    let inside = arrived.starts_with(root.real()) && named.starts_with(root.real());
+                    proptest::prop_assert!(!inside, "{text}");
+                }
+                // Nothing is there yet: what is made there must be inside, whichever folders are made first.
+                (Ok(place), Err(_)) => {
+                    proptest::prop_assert!(!place.real.starts_with('/') && !place.real.split('/').any(|part| part == ".."));
+                }
+                (Err(_), Err(_)) => {}
+            }
+        }
+    }
 }
