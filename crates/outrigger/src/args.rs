@@ -7,10 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use outrigger_supervise::sandbox::Level;
 
 pub(crate) use notation::{Bytes, CrashLimit, EnvArg, HeartbeatArg, ReadyArg, duration};
 
+use crate::approvals::ApprovalsCommand;
 use crate::js::args::JsCommand;
+use crate::receipts::ReceiptsCommand;
+use crate::run::args::RunArgs;
 
 /// Run the processes that live beside an application: keep them alive, keep them in their box, say what they did.
 #[derive(Parser)]
@@ -20,6 +24,8 @@ Examples:
   outrigger exec -- node sidecar.js
   outrigger exec --restart on-failure --ready line:listening -- ./server --port 8080
   outrigger exec --sandbox strict --read . --write ./out -- python3 job.py
+  outrigger run \"fix the failing test\" --sidecar 'node my-agent.js'
+  outrigger receipts verify receipt.json
   outrigger js run script.js --allow load_user=./load-user.sh
   outrigger doctor")]
 pub(crate) struct Cli {
@@ -35,6 +41,18 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a program under supervision: ready gate, heartbeat, restarts, sandbox, and a stop that stops.
     Exec(Box<ExecArgs>),
+    /// Give a work order to an agent backend: live events, policy, approvals, budgets, and a receipt at the end.
+    Run(Box<RunArgs>),
+    /// What waits for a person, and the answers.
+    Approvals {
+        #[command(subcommand)]
+        command: ApprovalsCommand,
+    },
+    /// Check, show and compare the receipts that runs leave.
+    Receipts {
+        #[command(subcommand)]
+        command: ReceiptsCommand,
+    },
     /// Sandboxed scripts: run them, answer their host calls, keep them and take them up again.
     Js {
         #[command(subcommand)]
@@ -67,6 +85,35 @@ pub(crate) enum Dialect {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<OsString>,
     },
+    /// An agent backend that plays a script: events, delays, questions, an end.
+    #[command(
+        after_help = "Examples:\n  outrigger run \"say hello\" --backend mock\n  outrigger check abp -- outrigger sidecar abp-mock"
+    )]
+    AbpMock {
+        /// What it does, as JSON {\"steps\":[{\"do\":…}]} [default: it says hello].
+        #[arg(long, value_name = "FILE")]
+        script: Option<PathBuf>,
+    },
+    /// Any program as an agent backend: its lines are what the agent says, its exit code is the outcome.
+    #[command(
+        after_help = "Examples:\n  outrigger sidecar abp-process -- ./agent.sh\n  outrigger sidecar abp-process --task-in-args -- my-agent --prompt '{task}'"
+    )]
+    AbpProcess(ProcessArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct ProcessArgs {
+    /// The task is only where an argument says {task}; standard input is empty.
+    #[arg(long)]
+    pub(crate) task_in_args: bool,
+
+    /// Lines on its standard error are warnings of the run instead of a log.
+    #[arg(long)]
+    pub(crate) warn: bool,
+
+    /// The program and its arguments; {task} in an argument is the task.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Args)]
@@ -240,4 +287,17 @@ pub(crate) enum StdinArg {
     Forward,
     /// None, and ours is not looked at.
     Null,
+}
+
+impl SandboxArg {
+    /// The level of the box.
+    pub(crate) fn level(self) -> Level {
+        match self {
+            SandboxArg::Off => Level::Off,
+            SandboxArg::Basic => Level::Basic,
+            SandboxArg::Strict => Level::Strict,
+            SandboxArg::Auto => Level::Auto,
+            SandboxArg::Required => Level::Required,
+        }
+    }
 }

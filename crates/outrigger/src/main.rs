@@ -1,9 +1,14 @@
 //! The `outrigger` program: one executable that supervises children, and is their launcher when re-executed.
 
+mod abp_sidecar;
+mod approvals;
 mod args;
+mod config;
 mod doctor;
 mod exec;
 mod js;
+mod receipts;
+mod run;
 mod say;
 mod sidecar;
 mod trees;
@@ -31,8 +36,13 @@ fn main() -> ExitCode {
     let format = if cli.json { Format::Json } else { Format::Text };
     let outcome = match cli.command {
         Command::Exec(args) => exec::run(*args, format),
+        Command::Run(args) => run::run(*args, format),
+        Command::Approvals { command } => approvals::run(command, format),
+        Command::Receipts { command } => receipts::run(command, format),
         Command::Js { command } => js::run(command, format),
         Command::Sidecar { which: Dialect::Mustard { options } } => Ok(sidecar::be_mustard(options)),
+        Command::Sidecar { which: Dialect::AbpMock { script } } => abp_sidecar::be_mock(script.as_deref()),
+        Command::Sidecar { which: Dialect::AbpProcess(args) } => Ok(abp_sidecar::be_process(args)),
         Command::Doctor => doctor::run(format),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "outrigger", &mut std::io::stdout());

@@ -21,6 +21,19 @@ pub(crate) fn failure(format: Format, error: &anyhow::Error) {
     }
 }
 
+/// Control characters that a stranger could drive a terminal with, made visible. Line ends and tabs stay.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => shown.push(c),
+            c if c.is_control() => shown.extend(c.escape_debug()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// Prints one JSON object, in its own order of members, as a line of standard output.
 pub(crate) fn object(object: &impl serde::Serialize) {
     // What is shown has string keys only; and a reader that has gone wants nothing more.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use outrigger_supervise::ready::{Before, Field, Gate, LineMatch, Ready, StdoutGate};
-use outrigger_supervise::sandbox::{Containment, Level, Limits, Network, Request};
+use outrigger_supervise::sandbox::{Containment, Limits, Network, Request};
 use outrigger_supervise::spec::{LogFile, Logs, Rules, Spec, Stdin};
 use outrigger_supervise::state::{Ask, Backoff, Counted, CrashLimit, Heartbeat, Restart, Retry};
 
-use crate::args::{EnvArg, ExecArgs, HeartbeatArg, NetArg, ReadyArg, RestartArg, SandboxArg, StdinArg};
+use crate::args::{EnvArg, ExecArgs, HeartbeatArg, NetArg, ReadyArg, RestartArg, StdinArg};
 
 /// Variables that every program gets, if we have them.
 const PASSED: &[&str] =
@@ -127,13 +127,7 @@ fn logs(args: &ExecArgs, here: &Path) -> Logs {
 fn sandbox(args: &ExecArgs, cwd: &Path) -> Request {
     let absolute = |paths: &[std::path::PathBuf]| paths.iter().map(|path| cwd.join(path)).collect();
     Request {
-        level: match args.sandbox {
-            SandboxArg::Off => Level::Off,
-            SandboxArg::Basic => Level::Basic,
-            SandboxArg::Strict => Level::Strict,
-            SandboxArg::Auto => Level::Auto,
-            SandboxArg::Required => Level::Required,
-        },
+        level: args.sandbox.level(),
         containment: Containment::Strongest,
         network: match args.net {
             NetArg::Deny => Network::Deny,

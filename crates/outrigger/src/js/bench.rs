@@ -10,10 +10,11 @@ use super::args::BenchArgs;
 use super::tool::{self, Tool};
 use super::{launch, show};
 use crate::say::{self, Format};
+use crate::trees;
 
 pub(crate) async fn run(args: BenchArgs, format: Format) -> anyhow::Result<u8> {
     let source = launch::read_source(&args.file)?;
-    let supervisor = launch::supervisor();
+    let supervisor = trees::supervisor();
     let tools = tool::open(&args.world.tools.allow, &args.world.tools.mcp, &supervisor).await?;
     let host = launch::host(&supervisor, HostKey::random()?)?;
 

@@ -6,8 +6,7 @@ use outrigger_mustard::host::{Capabilities, Plain};
 use serde::Serialize;
 
 use super::json::Json;
-use super::show::printable;
-use crate::say::{self, Format};
+use crate::say::{self, Format, printable};
 
 /// Grants the console, unless the user grants a name of it to something else.
 pub(crate) fn grant(mut table: Capabilities, format: Format) -> Capabilities {

@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use super::args::InspectArgs;
 use super::keep::{Keep, Kept};
-use super::show::{self, CallEvent, FrameEvent, call_event, call_text, printable};
+use super::show::{self, CallEvent, FrameEvent, call_event, call_text};
 use super::{keep, launch};
-use crate::say::{self, Format};
+use crate::say::{self, Format, printable};
+use crate::trees;
 
 pub(crate) async fn run(args: InspectArgs, format: Format) -> anyhow::Result<u8> {
     let keep = keep::open(&args.store)?;
@@ -109,7 +110,7 @@ async fn one(keep: &Keep, beginning: &str, format: Format) -> anyhow::Result<()>
             None => anyhow::bail!("there is nothing kept of run {run}"),
         },
     };
-    let supervisor = launch::supervisor();
+    let supervisor = trees::supervisor();
     let host = launch::host(&supervisor, keep.key.clone())?;
     let seen = host.inspect(&record).await?;
     match format {

@@ -1,7 +1,6 @@
 //! From arguments to a run that can go: the script's text, the host and its sidecar, the rules.
 
 use std::io::Read;
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,23 +10,18 @@ use outrigger_mustard::host::{
     Capabilities, CompileError, Fanout, Host, HostKey, Limits, Plain, Pool, PoolRules, ProgramSource, Run,
     RunRules, Script, Terms, TopLevelReturn,
 };
-use outrigger_supervise::driver::{Settings, Supervisor};
-use outrigger_supervise::launch::Launcher;
+use outrigger_supervise::driver::Supervisor;
 
 use super::args::{LimitArgs, WorldArgs};
 use super::json::FromJson;
 use super::show::Origin;
 use super::tool::{Tool, Tools};
-use crate::trees;
 
 /// The longest script, and the longest file of inputs.
 const MAX_SOURCE: u64 = 32 << 20;
 
 /// How long a run may take that has no limit: longer than anybody waits.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-
-/// Children that may be started at the same time.
-const STARTING: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 
 /// A script's text and what to call it.
 pub(crate) struct Source {
@@ -62,15 +56,6 @@ fn read_text(from: impl Read, name: &str) -> anyhow::Result<String> {
     }
     String::from_utf8(bytes)
         .map_err(|error| anyhow::anyhow!("{name} is not UTF-8 (byte {})", error.utf8_error().valid_up_to()))
-}
-
-/// A supervisor that has cleared up after hosts that crashed, where there is a place to write such things down.
-pub(crate) fn supervisor() -> Supervisor {
-    let settings = Settings { launcher: Launcher::current_exe(), starting_at_once: STARTING };
-    match trees::open() {
-        Ok((leftovers, _)) => Supervisor::with_leftovers(settings, leftovers),
-        Err(_) => Supervisor::new(settings),
-    }
 }
 
 /// A host with one sidecar, which is this very program.

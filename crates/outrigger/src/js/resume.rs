@@ -11,11 +11,12 @@ use super::keep::{Keep, Kept};
 use super::show::Origin;
 use super::{console, keep, launch, run, show, tool};
 use crate::say::Format;
+use crate::trees;
 
 pub(crate) async fn go_on(args: ResumeArgs, format: Format) -> anyhow::Result<u8> {
     let keep = keep::open(&args.store)?;
     let kept = keep.find(&args.ticket)?;
-    let supervisor = launch::supervisor();
+    let supervisor = trees::supervisor();
     // Before the ticket is used: what cannot be started must not cost the run.
     let tools = tool::open(&args.tools.allow, &args.tools.mcp, &supervisor).await?;
     let host = launch::host(&supervisor, keep.key.clone())?;

@@ -8,10 +8,11 @@ use super::{console, keep, launch, show};
 use crate::args::StdinArg;
 use crate::exec::owner::{Owner, Wish};
 use crate::say::Format;
+use crate::trees;
 
 pub(crate) async fn run(args: ScriptArgs, format: Format) -> anyhow::Result<u8> {
     let source = launch::read_source(&args.file)?;
-    let supervisor = launch::supervisor();
+    let supervisor = trees::supervisor();
     let tools = tool::open(&args.world.tools.allow, &args.world.tools.mcp, &supervisor).await?;
     // Only what can wait for somebody, or is asked to be kept, is written down: that costs a disk write a call.
     let keep = match args.store.store.is_some() || waits_for_somebody(&tools) {

@@ -11,7 +11,7 @@ use outrigger_mustard::protocol::response::Place;
 use serde::Serialize;
 
 use super::json::Json;
-use crate::say::{self, Format};
+use crate::say::{self, Format, printable};
 
 /// The script is done.
 pub(crate) const DONE: u8 = 0;
@@ -32,19 +32,6 @@ pub(crate) const INTERRUPTED: u8 = 130;
 #[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) name: String,
-}
-
-/// Control characters that a script could drive a terminal with, made visible. Line ends and tabs stay.
-pub(crate) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\t' => shown.push(c),
-            c if c.is_control() => shown.extend(c.escape_debug()),
-            c => shown.push(c),
-        }
-    }
-    shown
 }
 
 /// Shows how a run ended and says with which exit code.

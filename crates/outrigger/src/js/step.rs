@@ -10,10 +10,10 @@ use tokio::sync::Mutex;
 
 use super::args::ScriptArgs;
 use super::json::{FromJson, Json};
-use super::show::printable;
 use super::tool::{self, Tool, Tools};
 use super::{console, keep, launch, run, show};
-use crate::say::{self, Format};
+use crate::say::{self, Format, printable};
+use crate::trees;
 
 const HELP: &str = "\
   JSON            the call returns this value
@@ -31,7 +31,7 @@ pub(crate) async fn step(args: ScriptArgs, format: Format) -> anyhow::Result<u8>
         bail!("js step reads answers from standard input, so the script must be a file");
     }
     let source = launch::read_source(&args.file)?;
-    let supervisor = launch::supervisor();
+    let supervisor = trees::supervisor();
     let tools = tool::open(&args.world.tools.allow, &args.world.tools.mcp, &supervisor).await?;
     let keep = keep::open(&args.store)?;
     let host = launch::host(&supervisor, keep.key.clone())?;

@@ -1,0 +1,317 @@
+//! A run as its user follows it: live on a terminal, or one JSON object a line; and the last lines, which say how it ended.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use outrigger_abp::conduct::{Audience, Concluded, Job};
+use outrigger_abp::govern::ApprovalRequest;
+use outrigger_abp::protocol::{AgentEvent, Hello, Outcome};
+use outrigger_abp::receipt::Ending;
+use outrigger_abp::workspace::{Lines, Prepared};
+use serde::Serialize;
+
+use super::approve::Prompter;
+use super::args::ApproveArg;
+use super::show::Screen;
+use crate::say::{self, Format};
+
+/// The run is complete.
+const COMPLETE: u8 = 0;
+/// It failed.
+const FAILED: u8 = 1;
+/// It ended before it was complete.
+const PARTIAL: u8 = 3;
+/// The backend does not keep to the protocol.
+const PROTOCOL: u8 = 4;
+/// Its user ended it.
+pub(super) const CANCELLED: u8 = 130;
+
+/// How much of a patch is shown.
+const SHOWN_PATCH: u64 = 16 << 10;
+
+/// How a run is followed.
+pub(super) struct Live {
+    format: Format,
+    screen: Screen,
+    run: String,
+    ledger: PathBuf,
+    asks: ApproveArg,
+    prompter: Option<Prompter>,
+    source: String,
+}
+
+impl Live {
+    pub(super) fn new(format: Format, job: &Job, asks: ApproveArg) -> Self {
+        Self {
+            format,
+            screen: Screen::new(),
+            run: job.run.as_str().to_owned(),
+            ledger: job.ledger(),
+            asks,
+            prompter: None,
+            source: job.order.workspace.root.clone(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Started<'a> {
+    event: &'static str,
+    run: &'a str,
+    backend: &'a str,
+    backend_version: Option<&'a str>,
+    contract_version: &'a str,
+    pid: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Workplace<'a> {
+    event: &'static str,
+    run: &'a str,
+    root: &'a Path,
+    source: &'a Path,
+    left_out: usize,
+}
+
+#[derive(Serialize)]
+struct Agent<'a> {
+    event: &'static str,
+    number: u64,
+    data: &'a serde_json::value::RawValue,
+}
+
+#[derive(Serialize)]
+struct Approval<'a> {
+    event: &'static str,
+    request: &'a ApprovalRequest,
+}
+
+#[derive(Serialize)]
+struct Remark<'a> {
+    event: &'static str,
+    message: &'a str,
+}
+
+impl Audience for Live {
+    fn prepared(&mut self, workspace: &Prepared) {
+        let left_out = workspace.left_out();
+        match self.format {
+            Format::Json => say::object(&Workplace {
+                event: "workspace",
+                run: &self.run,
+                root: workspace.root(),
+                source: workspace.source(),
+                left_out: left_out.len(),
+            }),
+            Format::Text => {
+                if workspace.stage().is_some() {
+                    self.screen.note(&format!("a copy of {}", self.source));
+                }
+                for entry in left_out.iter().take(5) {
+                    self.screen.warn(&format!("{} is not in the copy: {}", entry.path, entry.why.as_text()));
+                }
+                if left_out.len() > 5 {
+                    self.screen.warn(&format!("{} more are not in the copy", left_out.len() - 5));
+                }
+            }
+        }
+    }
+
+    fn hello(&mut self, hello: &Hello, pid: Option<u32>) {
+        let backend = &hello.backend;
+        match self.format {
+            Format::Json => say::object(&Started {
+                event: "started",
+                run: &self.run,
+                backend: &backend.id,
+                backend_version: backend.backend_version.as_deref(),
+                contract_version: hello.contract_version.as_str(),
+                pid,
+            }),
+            Format::Text => {
+                let version =
+                    backend.backend_version.as_deref().map(|text| format!(" {text}")).unwrap_or_default();
+                self.screen.note(&format!("{}{version} · run {}", backend.id, self.run));
+            }
+        }
+    }
+
+    fn event(&mut self, number: u64, event: &AgentEvent<'_>, _line: &str) {
+        match self.format {
+            Format::Json => {
+                // It was read from a line, so it has its own text.
+                let text = event.raw.as_deref().unwrap_or("null");
+                if let Ok(data) = serde_json::from_str(text) {
+                    say::object(&Agent { event: "agent", number, data });
+                }
+            }
+            Format::Text => self.screen.event(event),
+        }
+    }
+
+    fn approval(&mut self, request: &ApprovalRequest) {
+        if self.format == Format::Json {
+            return say::object(&Approval { event: "approval", request });
+        }
+        if self.prompter.is_none() && self.asks == ApproveArg::Ask {
+            self.prompter = Prompter::start(self.ledger.clone());
+        }
+        let asked = self.prompter.as_ref().is_some_and(|prompter| prompter.ask(request));
+        if !asked {
+            let id = &request.id;
+            self.screen.warn(&format!(
+                "{} needs approval until {}: outrigger approvals allow {id}   (or deny)",
+                request.tool_name, request.deadline
+            ));
+        }
+    }
+
+    fn remark(&mut self, text: &str) {
+        match self.format {
+            Format::Json => say::object(&Remark { event: "warning", message: text }),
+            Format::Text => self.screen.warn(text),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Ended<'a> {
+    event: &'static str,
+    run: &'a str,
+    ending: &'a str,
+    outcome: &'a str,
+    code: Option<&'static str>,
+    error: Option<String>,
+    receipt: &'a Path,
+    receipt_sha256: String,
+    events: u64,
+    duration_ms: u64,
+    usage: outrigger_abp::protocol::Usage,
+    files: Vec<&'a outrigger_abp::workspace::FileChange>,
+    patch: Option<&'a Path>,
+    applied: bool,
+    stage: Option<&'a Path>,
+    exit_code: u8,
+}
+
+impl Live {
+    /// The last words, and the exit code.
+    pub(super) fn concluded(mut self, concluded: &Concluded, out: Option<&Path>) -> anyhow::Result<u8> {
+        let receipt = match out {
+            Some(path) => {
+                std::fs::copy(&concluded.sealed.path, path)
+                    .with_context(|| format!("the receipt cannot be copied to {}", path.display()))?;
+                path
+            }
+            None => concluded.sealed.path.as_path(),
+        };
+        let code = exit_code(concluded);
+        match self.format {
+            Format::Json => self.conclude_json(concluded, receipt, code),
+            Format::Text => self.conclude_text(concluded, receipt),
+        }
+        Ok(code)
+    }
+
+    fn conclude_json(&self, concluded: &Concluded, receipt: &Path, exit_code: u8) {
+        say::object(&Ended {
+            event: "ended",
+            run: &self.run,
+            ending: concluded.ending.as_str(),
+            outcome: concluded.outcome.as_str(),
+            code: concluded.failure.as_ref().map(|failure| failure.code()),
+            error: concluded.error(),
+            receipt,
+            receipt_sha256: concluded.sealed.sha256.to_string(),
+            events: concluded.events,
+            duration_ms: u64::try_from(concluded.took.as_millis()).unwrap_or(u64::MAX),
+            usage: concluded.usage,
+            files: concluded.files().collect(),
+            patch: concluded.patch.as_deref(),
+            applied: was_applied(concluded),
+            stage: concluded.stage.as_deref(),
+            exit_code,
+        });
+    }
+
+    fn conclude_text(&mut self, concluded: &Concluded, receipt: &Path) {
+        if let Some(changes) = &concluded.changes
+            && let Some(diff) = &changes.diff
+        {
+            let cut =
+                diff.text.char_indices().nth(SHOWN_PATCH as usize).map_or(diff.text.len(), |(at, _)| at);
+            self.screen.patch(&diff.text[..cut]);
+            if cut < diff.text.len() || diff.cut_bytes > 0 {
+                self.screen.note("… the whole patch is in the file below");
+            }
+        }
+        let files: Vec<_> = concluded.files().collect();
+        if !files.is_empty() {
+            let (mut added, mut deleted) = (0, 0);
+            for file in &files {
+                if let Lines::Text { added: plus, deleted: minus } = file.lines {
+                    added += plus;
+                    deleted += minus;
+                }
+            }
+            let applied = if was_applied(concluded) { ", applied" } else { "" };
+            self.screen.note(&format!("{} files, +{added} −{deleted}{applied}", files.len()));
+        }
+        if let Some(patch) = &concluded.patch {
+            self.screen.note(&format!("patch    {}", patch.display()));
+        }
+        if let Some(stage) = &concluded.stage {
+            self.screen.note(&format!("copy     {}", stage.display()));
+        }
+        self.screen.note(&format!("receipt  {}", receipt.display()));
+        let facts = facts(concluded);
+        match concluded.error() {
+            None if concluded.outcome == Outcome::Complete => self.screen.good(&facts),
+            None => self.screen.bad(&facts),
+            Some(error) => {
+                self.screen.bad(&error);
+                self.screen.note(&facts);
+            }
+        }
+    }
+}
+
+fn was_applied(concluded: &Concluded) -> bool {
+    matches!(concluded.applied, Some(Ok(_)))
+}
+
+/// One line: outcome, time, events, tokens, money.
+fn facts(concluded: &Concluded) -> String {
+    let mut facts = vec![
+        concluded.outcome.to_string(),
+        format!("{:.1} s", concluded.took.as_secs_f64()),
+        format!("{} events", concluded.events),
+    ];
+    let usage = &concluded.usage;
+    if usage.input_tokens.is_some() || usage.output_tokens.is_some() {
+        let count = |tokens: Option<u64>| tokens.unwrap_or(0);
+        facts.push(format!("{} tokens in, {} out", count(usage.input_tokens), count(usage.output_tokens)));
+    }
+    if let Some(money) = usage.estimated_cost_usd {
+        facts.push(format!("${money:.4}"));
+    }
+    facts.join(" · ")
+}
+
+fn exit_code(concluded: &Concluded) -> u8 {
+    match &concluded.ending {
+        Ending::Cancelled => return CANCELLED,
+        Ending::Protocol => return PROTOCOL,
+        Ending::Budget | Ending::Timeout => return PARTIAL,
+        Ending::Policy | Ending::Fatal | Ending::Stalled | Ending::Exited | Ending::Other(_) => {
+            return FAILED;
+        }
+        Ending::Final => {}
+    }
+    match &concluded.outcome {
+        Outcome::Complete if matches!(concluded.applied, Some(Err(_))) => FAILED,
+        Outcome::Complete => COMPLETE,
+        Outcome::Partial => PARTIAL,
+        Outcome::Failed | Outcome::Other(_) => FAILED,
+    }
+}

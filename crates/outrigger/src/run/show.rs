@@ -1,0 +1,221 @@
+//! What a person sees of a run: what the agent says on standard output, what it does on standard error, folded to a line each.
+
+use std::io::{IsTerminal, Write};
+
+use outrigger_abp::protocol::{AgentEvent, EventKind, Raw};
+
+use crate::say::printable;
+
+/// The longest piece of a tool's input or output that is shown.
+const MAX_SHOWN: usize = 100;
+
+/// How much of what was streamed is remembered, to recognise a message that only repeats it.
+const MAX_REMEMBERED: usize = 1 << 20;
+
+/// Shows a run as it goes.
+pub(super) struct Screen {
+    /// What was streamed since the last message, as far as it is remembered.
+    streamed: String,
+    /// Whether the cursor stands behind something.
+    in_line: bool,
+    /// Text of a stranger could drive a terminal, and nothing else.
+    terminal: bool,
+    paint: Paint,
+}
+
+/// The styles, which are empty where nobody would see them.
+#[derive(Clone, Copy)]
+struct Paint {
+    dim: anstyle::Style,
+    bad: anstyle::Style,
+    warn: anstyle::Style,
+    good: anstyle::Style,
+}
+
+impl Paint {
+    fn new() -> Self {
+        use anstyle::{AnsiColor, Style};
+        Self {
+            dim: Style::new().dimmed(),
+            bad: Style::new().fg_color(Some(AnsiColor::Red.into())),
+            warn: Style::new().fg_color(Some(AnsiColor::Yellow.into())),
+            good: Style::new().fg_color(Some(AnsiColor::Green.into())),
+        }
+    }
+}
+
+impl Screen {
+    pub(super) fn new() -> Self {
+        Self {
+            streamed: String::new(),
+            in_line: false,
+            terminal: std::io::stdout().is_terminal(),
+            paint: Paint::new(),
+        }
+    }
+
+    /// One event of the agent.
+    pub(super) fn event(&mut self, event: &AgentEvent<'_>) {
+        let Paint { dim, bad, warn, .. } = self.paint;
+        match &event.kind {
+            EventKind::AssistantDelta { text } => self.stream(text),
+            EventKind::AssistantMessage { text } => self.message(text),
+            EventKind::ToolCall { tool_name, input, .. } => {
+                let line = format!("{dim}•{dim:#} {} {dim}{}{dim:#}", short(tool_name), short(&gist(input)));
+                self.line(&line);
+            }
+            EventKind::ToolResult { tool_name, output, is_error: true, .. } => {
+                self.line(&format!("  {bad}✗ {}: {}{bad:#}", short(tool_name), short(&plain(output))));
+            }
+            // A call that went well is worth no second line.
+            EventKind::ToolResult { is_error: false, .. } => {}
+            EventKind::FileChanged { path, summary } => {
+                self.line(&format!("{dim}✎{dim:#} {} {dim}{}{dim:#}", short(path), short(summary)));
+            }
+            EventKind::CommandExecuted { command, exit_code, .. } => {
+                let line = format!("{dim}${dim:#} {}", short(command));
+                match exit_code {
+                    None | Some(0) => self.line(&line),
+                    Some(code) => self.line(&format!("{line} {bad}(exit code {code}){bad:#}")),
+                }
+            }
+            EventKind::Warning { message } => self.line(&format!("{warn}! {}{warn:#}", short(message))),
+            EventKind::Error { message, error_code } => {
+                let code = error_code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+                self.line(&format!("{bad}✗ {}{code}{bad:#}", short(message)));
+            }
+            EventKind::RunStarted { .. }
+            | EventKind::RunCompleted { .. }
+            | EventKind::Usage(_)
+            | EventKind::Other { .. } => {}
+        }
+    }
+
+    /// Something of our own.
+    pub(super) fn note(&mut self, text: &str) {
+        let dim = self.paint.dim;
+        self.line(&format!("{dim}{}{dim:#}", printable(text)));
+    }
+
+    /// Something that is not as it should be.
+    pub(super) fn warn(&mut self, text: &str) {
+        let warn = self.paint.warn;
+        self.line(&format!("{warn}! {}{warn:#}", printable(text)));
+    }
+
+    /// A question, without a new line behind it.
+    pub(super) fn ask(&mut self, text: &str) {
+        self.break_line();
+        let warn = self.paint.warn;
+        anstream::eprint!("{warn}? {}{warn:#} ", printable(text));
+    }
+
+    /// The last line of a run that went well.
+    pub(super) fn good(&mut self, text: &str) {
+        let good = self.paint.good;
+        self.line(&format!("{good}✔{good:#} {}", printable(text)));
+    }
+
+    /// The last lines of one that did not.
+    pub(super) fn bad(&mut self, text: &str) {
+        let bad = self.paint.bad;
+        self.line(&format!("{bad}✗{bad:#} {}", printable(text)));
+    }
+
+    /// A patch, coloured as people are used to.
+    pub(super) fn patch(&mut self, text: &str) {
+        let Paint { dim, bad, good, .. } = self.paint;
+        self.break_line();
+        for line in text.lines() {
+            let line = printable(line);
+            let style = match line.as_bytes() {
+                [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => dim,
+                [b'+', ..] => good,
+                [b'-', ..] => bad,
+                [b' ', ..] => anstyle::Style::new(),
+                _ => dim,
+            };
+            anstream::eprintln!("{style}{line}{style:#}");
+        }
+    }
+
+    fn stream(&mut self, text: &str) {
+        if self.streamed.len() + text.len() <= MAX_REMEMBERED {
+            self.streamed.push_str(text);
+        }
+        self.say(text);
+    }
+
+    /// A message that repeats what was streamed only ends its line.
+    fn message(&mut self, text: &str) {
+        let repeats = std::mem::take(&mut self.streamed);
+        if repeats != text {
+            self.break_line();
+            self.say(text);
+        }
+        self.break_line();
+    }
+
+    fn say(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let shown = if self.terminal { printable(text) } else { text.to_owned() };
+        let mut stdout = std::io::stdout();
+        // A reader that has gone wants nothing more.
+        let _ = stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush());
+        self.in_line = !text.ends_with('\n');
+    }
+
+    fn line(&mut self, text: &str) {
+        self.break_line();
+        anstream::eprintln!("{text}");
+    }
+
+    fn break_line(&mut self) {
+        if std::mem::take(&mut self.in_line) {
+            let _ = writeln!(std::io::stdout());
+        }
+    }
+}
+
+/// One line, fit to be shown, cut where it becomes long.
+pub(super) fn short(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let mut shown: String = printable(line).chars().take(MAX_SHOWN).collect();
+    if shown.chars().count() < line.chars().count() || line.len() < text.trim_end().len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// What a call is about: the one member that says most, else the input as it is.
+fn gist(input: &Raw<'_>) -> String {
+    let Ok(serde_json::Value::Object(members)) = input.parse() else { return input.as_str().to_owned() };
+    let telling = ["command", "file_path", "path", "pattern", "url", "query", "description"];
+    let found = telling.iter().find_map(|name| members.get(*name)?.as_str());
+    found.map_or_else(|| input.as_str().to_owned(), str::to_owned)
+}
+
+/// The text of a result, if it is one.
+fn plain(output: &Raw<'_>) -> String {
+    output.parse::<String>().unwrap_or_else(|_| output.as_str().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_call_is_one_line_that_says_what_it_is_about() {
+        let gist = |text| gist(&Raw::new(text).unwrap());
+        assert_eq!(gist(r#"{"description":"tests","command":"cargo test"}"#), "cargo test");
+        assert_eq!(gist(r#"{"file_path":"src/lib.rs","limit":3}"#), "src/lib.rs");
+        assert_eq!(gist(r#"{"x":1}"#), r#"{"x":1}"#);
+        assert_eq!(gist("[1]"), "[1]");
+        assert_eq!(short("one\ntwo"), "one…");
+        assert_eq!(short("one\n"), "one");
+        assert_eq!(short(&"x".repeat(200)).chars().count(), MAX_SHOWN + 1);
+        assert_eq!(short("\u{1b}[2Jx"), "\\u{1b}[2Jx");
+    }
+}
