@@ -136,8 +136,8 @@ impl Timestamp {
         let nanos = self.nanos % SECOND;
         if nanos > 0 {
             let digits = match nanos {
-                _ if nanos % 1_000_000 == 0 => 3,
-                _ if nanos % 1000 == 0 => 6,
+                _ if nanos.is_multiple_of(1_000_000) => 3,
+                _ if nanos.is_multiple_of(1000) => 6,
                 _ => 9,
             };
             let mut spelled = [b'0'; 9];
