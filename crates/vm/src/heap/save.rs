@@ -104,6 +104,10 @@ impl Heap {
         w.byte(self.interner.table.len().trailing_zeros() as u8);
         let prefixes = self.prefixes(base);
 
+        // About what they will take, so that what is written is seldom moved; what was too much is given back.
+        let strings = spans.strings.saturating_sub(base.strings) as usize;
+        let objects = spans.objects.saturating_sub(base.objects) as usize;
+        w.reserve(strings * 8 + objects * 4);
         self.strings.slices_from(base.strings).iter().for_each(|strings| write_strings(w, base, strings));
         added(w, &self.symbols, base.symbols, |w, _, s| {
             w.byte(match s.kind {

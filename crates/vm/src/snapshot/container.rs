@@ -4,6 +4,7 @@
 //! The version and the fingerprint stand outside the payload so that a blob of another engine is refused by name and
 //! not by an obscure complaint about its content. The checksum finds accidents; it is no protection against malice.
 
+use super::bytes::Writer;
 use crate::heap::checksum;
 use thiserror::Error;
 
@@ -59,13 +60,35 @@ const HEADER: usize = 26;
 
 /// Puts a payload into its envelope.
 pub(crate) fn seal(kind: Kind, fingerprint: u64, payload: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(HEADER + payload.len());
-    out.extend_from_slice(&kind.magic());
-    out.extend_from_slice(&FORMAT.to_le_bytes());
-    out.extend_from_slice(&fingerprint.to_le_bytes());
-    out.extend_from_slice(&checksum(payload).to_le_bytes());
+    let mut out = header(kind, fingerprint, payload).to_vec();
     out.extend_from_slice(payload);
     out
+}
+
+/// A writer for a payload that will be sealed where it is: a large one is not moved.
+pub(crate) fn open_envelope() -> Writer {
+    let mut w = Writer::new();
+    w.short(&[0; HEADER], HEADER);
+    w
+}
+
+/// Closes what [`open_envelope`] opened. What was reserved and not used is given back: blobs are kept.
+pub(crate) fn close_envelope(kind: Kind, fingerprint: u64, w: Writer) -> Vec<u8> {
+    let mut out = w.finish();
+    if let Some((place, payload)) = out.split_first_chunk_mut::<HEADER>() {
+        *place = header(kind, fingerprint, payload);
+    }
+    out.shrink_to_fit();
+    out
+}
+
+fn header(kind: Kind, fingerprint: u64, payload: &[u8]) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..8].copy_from_slice(&kind.magic());
+    header[8..10].copy_from_slice(&FORMAT.to_le_bytes());
+    header[10..18].copy_from_slice(&fingerprint.to_le_bytes());
+    header[18..].copy_from_slice(&checksum(payload).to_le_bytes());
+    header
 }
 
 /// Takes a payload out of its envelope.
@@ -111,6 +134,9 @@ mod tests {
     fn an_envelope_says_what_is_wrong_with_it() {
         let sealed = seal(Kind::Snapshot, 7, b"payload");
         assert_eq!(open(Kind::Snapshot, 7, &sealed), Ok(&b"payload"[..]));
+        let mut w = open_envelope();
+        b"payload".iter().for_each(|&byte| w.byte(byte));
+        assert_eq!(close_envelope(Kind::Snapshot, 7, w), sealed);
         assert_eq!(open(Kind::Program, 7, &sealed), Err(EnvelopeError::Kind));
         assert_eq!(open(Kind::Snapshot, 8, &sealed), Err(EnvelopeError::Engine { expected: 8, found: 7 }));
         let mut newer = sealed.clone();

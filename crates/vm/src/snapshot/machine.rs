@@ -23,7 +23,7 @@ const SNAPSHOT: Point = Point(u64::MAX - 1);
 const MOST_CALLS: u64 = 1 << 53;
 
 /// Writes a machine. It is collected first.
-pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
+pub(super) fn write(vm: &mut Vm, image: &Image, w: &mut Writer) {
     vm.state.held.clear();
     let used = vm.state.registers_in_use();
     vm.regs.truncate(used);
@@ -80,17 +80,16 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
     } = state;
     let taken = *taken;
     let base = &image.state.heap.spans();
-    let mut w = Writer::new();
-    write_programs(&mut w, code, &image.state.code);
-    heap.save(&image.state.heap, &mut w);
-    write_values(&mut w, base, constants.get(taken.constants as usize..).unwrap_or_default());
-    write_values(&mut w, base, templates.get(taken.templates as usize..).unwrap_or_default());
+    write_programs(w, code, &image.state.code);
+    heap.save(&image.state.heap, w);
+    write_values(w, base, constants.get(taken.constants as usize..).unwrap_or_default());
+    write_values(w, base, templates.get(taken.templates as usize..).unwrap_or_default());
     w.uint(limits.instructions - fuel);
-    write_limit(&mut w, *refused);
+    write_limit(w, *refused);
     w.uint(u64::from(*pc));
     w.byte(pending_calling.dst);
     w.uint(u64::from(pending_calling.flags.0));
-    write_value(&mut w, base, pending_calling.new_target);
+    write_value(w, base, pending_calling.new_target);
     w.byte(*above);
     w.word(*random);
     w.word(now.to_bits());
@@ -101,20 +100,19 @@ pub(super) fn write(vm: &mut Vm, image: &Image) -> Vec<u8> {
         Some(Ok(_)) => 1,
         Some(Err(_)) => 2,
     });
-    write_value(&mut w, base, answered.map_or(Value::UNDEFINED, |answer| answer.unwrap_or_else(|e| e)));
-    write_value(&mut w, base, *job_promise);
-    write_optional(&mut w, base, *root);
-    write_values(&mut w, base, printed);
+    write_value(w, base, answered.map_or(Value::UNDEFINED, |answer| answer.unwrap_or_else(|e| e)));
+    write_value(w, base, *job_promise);
+    write_optional(w, base, *root);
+    write_values(w, base, printed);
     w.count(frames.len());
-    frames.iter().for_each(|f| write_frame(&mut w, base, taken, f));
-    write_values(&mut w, base, regs.get(..used).unwrap_or_default());
+    frames.iter().for_each(|f| write_frame(w, base, taken, f));
+    write_values(w, base, regs.get(..used).unwrap_or_default());
     w.count(jobs.len());
-    jobs.iter().for_each(|job| write_job(&mut w, base, job));
+    jobs.iter().for_each(|job| write_job(w, base, job));
     w.flag(pending.is_some());
-    pending.iter().for_each(|call| write_call(&mut w, base, call));
+    pending.iter().for_each(|call| write_call(w, base, call));
     w.count(waiting.len());
-    waiting.iter().for_each(|call| write_call(&mut w, base, call));
-    w.finish()
+    waiting.iter().for_each(|call| write_call(w, base, call));
 }
 
 /// Reads a machine.

@@ -123,8 +123,10 @@ impl Program {
 impl Vm {
     /// The machine as bytes, whenever it stands still: suspended, paused or done. Collects garbage first.
     pub fn snapshot(&mut self) -> Result<Vec<u8>, LoadError> {
-        let payload = machine::write(self, image()?);
-        Ok(container::seal(Kind::Snapshot, fingerprint()?, &payload))
+        let image = image()?;
+        let mut w = container::open_envelope();
+        machine::write(self, image, &mut w);
+        Ok(container::close_envelope(Kind::Snapshot, image.fingerprint, w))
     }
 
     /// The machine that [`Vm::snapshot`] wrote, under new limits. The instructions it has used count against them.
