@@ -10,6 +10,7 @@ macro_rules! trials {
     };
 }
 
+mod check;
 mod govern;
 mod host;
 mod host_kit;
@@ -18,6 +19,9 @@ mod hostile;
 mod hostile_flood;
 mod protocol;
 mod receipt;
+mod sidecar;
+mod sidecar_children;
+mod sidecar_kit;
 mod workspace;
 mod workspace_apply;
 mod workspace_hostile;
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     match args.get(1).map(String::as_str) {
         Some("__child") => return hostile_flood::child(&args[2..]),
+        Some("__sidecar") => return sidecar_children::child(&args[2..]),
         Some("__govern") => return govern::process(&args[2..]),
         Some("__stage") => return workspace_hostile::stage(&args[2..]),
         Some("__host") => return host_orphans::host(),
@@ -41,12 +46,15 @@ fn main() -> ExitCode {
     }
     let rooms = [
         govern::trials(),
+        check::trials(),
         host::trials(),
         host_orphans::trials(),
         hostile::trials(),
         hostile_flood::trials(),
         protocol::trials(),
         receipt::trials(),
+        sidecar::trials(),
+        sidecar_children::trials(),
         workspace::trials(),
         workspace_apply::trials(),
         workspace_hostile::trials(),
