@@ -12,6 +12,7 @@ use outrigger_supervise::sandbox::Level;
 pub(crate) use notation::{Bytes, CrashLimit, EnvArg, HeartbeatArg, ReadyArg, duration};
 
 use crate::approvals::ApprovalsCommand;
+use crate::check::CheckCommand;
 use crate::js::args::JsCommand;
 use crate::receipts::ReceiptsCommand;
 use crate::run::args::RunArgs;
@@ -26,6 +27,7 @@ Examples:
   outrigger exec --sandbox strict --read . --write ./out -- python3 job.py
   outrigger run \"fix the failing test\" --sidecar 'node my-agent.js'
   outrigger receipts verify receipt.json
+  outrigger check abp -- node my-agent.js
   outrigger js run script.js --allow load_user=./load-user.sh
   outrigger doctor")]
 pub(crate) struct Cli {
@@ -52,6 +54,11 @@ pub(crate) enum Command {
     Receipts {
         #[command(subcommand)]
         command: ReceiptsCommand,
+    },
+    /// Say whether a sidecar keeps to its protocol, rule by rule, with the evidence.
+    Check {
+        #[command(subcommand)]
+        command: CheckCommand,
     },
     /// Sandboxed scripts: run them, answer their host calls, keep them and take them up again.
     Js {

@@ -3,6 +3,7 @@
 mod abp_sidecar;
 mod approvals;
 mod args;
+mod check;
 mod config;
 mod doctor;
 mod exec;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(*args, format),
         Command::Approvals { command } => approvals::run(command, format),
         Command::Receipts { command } => receipts::run(command, format),
+        Command::Check { command } => check::run(command, format),
         Command::Js { command } => js::run(command, format),
         Command::Sidecar { which: Dialect::Mustard { options } } => Ok(sidecar::be_mustard(options)),
         Command::Sidecar { which: Dialect::AbpMock { script } } => abp_sidecar::be_mock(script.as_deref()),

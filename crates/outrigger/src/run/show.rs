@@ -122,11 +122,20 @@ impl Screen {
         self.line(&format!("{bad}✗{bad:#} {}", printable(text)));
     }
 
-    /// A patch, coloured as people are used to.
+    /// A patch, coloured as people are used to. Of binary files only their names.
     pub(super) fn patch(&mut self, text: &str) {
         let Paint { dim, bad, good, .. } = self.paint;
         self.break_line();
+        let mut binary = false;
         for line in text.lines() {
+            binary = match line {
+                "GIT binary patch" => true,
+                line if line.starts_with("diff --git ") => false,
+                _ => binary,
+            };
+            if binary && line != "GIT binary patch" {
+                continue;
+            }
             let line = printable(line);
             let style = match line.as_bytes() {
                 [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => dim,

@@ -9,4 +9,5 @@ mod mustard_host;
 mod mustard_sidecar;
 mod owner;
 mod process;
+mod run;
 mod sdk;
