@@ -1,5 +1,6 @@
 //! Governing across processes: a ledger that two of them write, and a box that holds what the policy says.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub(crate) fn process(args: &[String]) -> ExitCode {
             match ledger.answer(&Answered { id, choice, by, at, reason: None }) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(AnswerError::Already(first)) => {
-                    println!("{}", first.by);
+                    say(&first.by);
                     ExitCode::from(3)
                 }
                 Err(error) => panic!("{error}"),
@@ -50,13 +51,18 @@ pub(crate) fn process(args: &[String]) -> ExitCode {
             let mut governor = governor(Path::new(path), Path::new(root));
             let verdict = governor.ask(&at(0), &question("a1", "t1"));
             assert!(matches!(verdict, Verdict::Raise(_)));
-            println!("raised");
+            say("raised");
             loop {
                 std::thread::park();
             }
         }
         _ => panic!("{words:?}"),
     }
+}
+
+fn say(line: &str) {
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).expect("somebody who reads");
 }
 
 fn at(millis: u64) -> Moment {
