@@ -7,6 +7,7 @@
 //! ratios are promised, and medians are compared. Where a number itself is promised, a bench returns figures: each is
 //! shown with the floor that the machine had in the same run, and missed only when it is missed by a margin.
 
+mod abp;
 mod figure;
 mod lines;
 mod measure;
@@ -40,9 +41,17 @@ const BENCHES: &[(&str, Bench)] = &[
     ("vm", Bench::Rows(vm::bench)),
     ("vm-snapshots", Bench::Figures(vm::snapshots::bench)),
     ("mustard", Bench::Figures(mustard::bench)),
+    ("abp", Bench::Rows(abp::bench)),
+    ("abp-memory", Bench::Figures(abp::memory)),
 ];
 
 fn main() -> Result<ExitCode> {
+    if let Some(code) = outrigger_supervise::launch::intercept() {
+        return Ok(code);
+    }
+    if let Some(played) = abp::intercept() {
+        return played.map(|()| ExitCode::SUCCESS);
+    }
     if std::env::args().nth(1).as_deref() == Some(mustard::echo::ARGUMENT) {
         mustard::echo::serve()?;
         return Ok(ExitCode::SUCCESS);
