@@ -48,10 +48,12 @@ fn blemishes(report: &Report) -> Vec<String> {
 }
 
 async fn our_own_mock_keeps_every_rule() {
-    let report = checked(&spec(&["mock"]), &limits()).await;
-    assert_eq!(report.checks.len(), 25);
-    assert!(report.is_conformant(), "{report:#?}");
-    assert_eq!(report.count(Status::Warn), 0, "{report:#?}");
+    for child in ["mock", "echo"] {
+        let report = checked(&spec(&[child]), &limits()).await;
+        assert_eq!(report.checks.len(), 25);
+        assert!(report.is_conformant(), "{report:#?}");
+        assert_eq!(report.count(Status::Warn), 0, "{report:#?}");
+    }
     let slow =
         r#"{"steps":[{"do":"message","text":"a"},{"do":"wait","ms":300},{"do":"message","text":"b"}]}"#;
     let report = checked(&spec(&["mock", slow]), &limits()).await;

@@ -13,6 +13,7 @@ use crate::host_kit::{Mark, quick, run_id, supervisor, trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
+        trial("the_example_of_the_documentation_is_a_sidecar", the_example),
         trial("the_mock_plays_its_script_run_after_run", the_mock_plays_its_script_run_after_run),
         trial("the_mock_without_a_script_says_the_task_back", the_mock_without_a_script),
         trial("the_mock_hangs_until_it_is_cancelled_and_ends_partial", the_mock_hangs),
@@ -24,9 +25,13 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// The test binary as one of the children: `mock SCRIPT`, `process ARGS…`.
+#[path = "../../examples/abp-echo.rs"]
+mod echo;
+
+/// The test binary as one of the children: `echo`, `mock SCRIPT`, `process ARGS…`.
 pub(crate) fn child(args: &[String]) -> ExitCode {
     match args {
+        [kind] if kind == "echo" => echo::main(),
         [kind] if kind == "mock" => mock::serve_script(mock::Script::usual()),
         [kind, script] if kind == "mock" => mock::serve_script(mock::Script::read(script).expect("a script")),
         [kind, program, args @ ..] if kind == "process" => process::serve_command(process::Command {
@@ -79,6 +84,12 @@ impl outrigger_abp::host::Watcher for Said {
         self.lines.push(line);
         wish
     }
+}
+
+async fn the_example() {
+    let (said, ended, _) = played(&["echo"], "hello  there", None).await;
+    assert_eq!(said, ["started", "delta hello ", "delta there ", "message hello there", "run_completed"]);
+    assert_eq!(ended.receipt.unwrap().usage.output_tokens, Some(2));
 }
 
 async fn the_mock_plays_its_script_run_after_run() {
