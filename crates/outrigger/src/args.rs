@@ -16,6 +16,7 @@ use crate::check::CheckCommand;
 use crate::js::args::JsCommand;
 use crate::receipts::ReceiptsCommand;
 use crate::run::args::RunArgs;
+use crate::stages::StagesCommand;
 
 /// Run the processes that live beside an application: keep them alive, keep them in their box, say what they did.
 #[derive(Parser)]
@@ -54,6 +55,11 @@ pub(crate) enum Command {
     Receipts {
         #[command(subcommand)]
         command: ReceiptsCommand,
+    },
+    /// The copies that runs worked in and that stayed.
+    Stages {
+        #[command(subcommand)]
+        command: StagesCommand,
     },
     /// Say whether a sidecar keeps to its protocol, rule by rule, with the evidence.
     Check {

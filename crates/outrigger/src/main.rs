@@ -12,6 +12,7 @@ mod receipts;
 mod run;
 mod say;
 mod sidecar;
+mod stages;
 mod trees;
 
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(*args, format),
         Command::Approvals { command } => approvals::run(command, format),
         Command::Receipts { command } => receipts::run(command, format),
+        Command::Stages { command } => stages::run(command, format),
         Command::Check { command } => check::run(command, format),
         Command::Js { command } => js::run(command, format),
         Command::Sidecar { which: Dialect::Mustard { options } } => Ok(sidecar::be_mustard(options)),

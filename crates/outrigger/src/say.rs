@@ -28,6 +28,8 @@ pub(crate) fn printable(text: &str) -> String {
         match c {
             '\n' | '\t' => shown.push(c),
             c if c.is_control() => shown.extend(c.escape_debug()),
+            // They turn the reading direction, so that a text says something else than it shows.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => shown.extend(c.escape_unicode()),
             c => shown.push(c),
         }
     }

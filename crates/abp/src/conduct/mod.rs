@@ -3,16 +3,17 @@
 //! # Theory of operation
 //!
 //! [`conduct`] prepares the workspace, starts the child in its box, gives it the order, and lets a
-//! [`Governor`](crate::govern::Governor) and a [`Recorder`](crate::receipt::Recorder) see every event before the
+//! [`Governor`] and a [`Recorder`] see every event before the
 //! [`Audience`] does. However the run ends, three things hold: the child and everything it started is gone, there is a
 //! receipt, and no work is lost. A copy that was worked in stays when the run did not end well; its patch is beside the
 //! receipt either way.
 //!
-//! Approvals are answered through the [`Ledger`](crate::govern::Ledger), by whoever can write to it: the terminal that
+//! Approvals are answered through the [`Ledger`], by whoever can write to it: the terminal that
 //! started the run, or another process.
 
 mod close;
 mod job;
+mod recover;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use outrigger_supervise::driver::Supervisor;
 
 pub use close::Concluded;
 pub use job::{Afterwards, Audience, Confinement, Job};
+pub use recover::recover;
 
 use crate::govern::{BoxPlan, GovernError, Governor, Ledger, LedgerError, RunClock, boxing};
 use crate::host::{Command, Failure, Remote, RunControl, Sidecar};
@@ -50,6 +52,14 @@ pub enum ConductError {
     /// Approvals cannot be written down.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// The order cannot be written down.
+    #[error("the order cannot be written to {}: {error}", path.display())]
+    Order {
+        /// Where to.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
     /// The receipt cannot be written. The run was ended for it.
     #[error("the receipt cannot be written: {0}")]
     Receipt(#[from] receipt::RecordError),
@@ -58,8 +68,7 @@ pub enum ConductError {
     Stopped,
 }
 
-/// Does one job. Dropping this kills the child; what was recorded until then is found by the next
-/// [`Recorder::recover`].
+/// Does one job. Dropping this kills the child; what was recorded until then is sealed by the next [`recover`].
 pub async fn conduct(
     supervisor: &Supervisor,
     job: Job,
@@ -77,6 +86,7 @@ pub async fn conduct(
     let recorder = Recorder::begin(&job.receipts, &job.run)?;
     let mut order = job.order.clone();
     order.workspace.root = prepared.root().to_string_lossy().into_owned();
+    write_order(&job, &order)?;
 
     let plan = confine(&job, &order, prepared.root());
     let mut backend = job.backend.clone();
@@ -92,6 +102,14 @@ pub async fn conduct(
         Err(unstarted) => close::Performance::unstarted(unstarted, recorder, begun, &backend.name),
     };
     close::close(job, order, prepared, plan, performance, audience).await
+}
+
+/// The order as it is sent, beside the receipt: its hash is in there, and whoever comes after us if we are killed needs it.
+fn write_order(job: &Job, order: &WorkOrder) -> Result<(), ConductError> {
+    let path = job.receipts.beside(&job.run, recover::ORDER);
+    let mut text = Vec::new();
+    order.write(&mut text);
+    std::fs::write(&path, text).map_err(|error| ConductError::Order { path, error })
 }
 
 /// Why there is no child to speak with.

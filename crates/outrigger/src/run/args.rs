@@ -35,7 +35,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME", env = "OUTRIGGER_BACKEND", conflicts_with = "sidecar")]
     pub(crate) backend: Option<String>,
 
-    /// A child that speaks abp, as a command line: words, with '…' and \"…\" around those that have spaces.
+    /// A child that speaks abp, as a command line: words, with quotes around those that have spaces.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) sidecar: Option<String>,
 

@@ -22,7 +22,7 @@ use outrigger_abp::receipt::{Folder, SigningKey, SpoolLimit};
 use outrigger_abp::workspace;
 
 pub(crate) use self::approve::answer;
-pub(crate) use self::places::receipts as receipts_folder;
+pub(crate) use self::places::{receipts as receipts_folder, stages as stages_folder};
 
 use self::args::{ApproveArg, NoiseArg, OnDeniedArg, RunArgs};
 use self::screen::Live;
@@ -52,6 +52,9 @@ async fn go(args: RunArgs, format: Format) -> anyhow::Result<u8> {
     let chosen = backend::choose(&args, &config, &order)?;
     let folder = places::receipts(args.receipts.as_deref(), &config)?;
     let receipts = Arc::new(Folder::open(&folder, SpoolLimit::USUAL)?);
+    for sealed in conduct::recover(&receipts)? {
+        screen::recovered(sealed, format);
+    }
     let run = RunId::random().context("the system has no randomness to give")?;
     let job = Job {
         terms: terms(&args, chosen.timeout),

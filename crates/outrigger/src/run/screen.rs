@@ -6,7 +6,7 @@ use anyhow::Context;
 use outrigger_abp::conduct::{Audience, Concluded, Job};
 use outrigger_abp::govern::ApprovalRequest;
 use outrigger_abp::protocol::{AgentEvent, Hello, Outcome};
-use outrigger_abp::receipt::Ending;
+use outrigger_abp::receipt::{Ending, RecordError, Sealed};
 use outrigger_abp::workspace::{Lines, Prepared};
 use serde::Serialize;
 
@@ -273,6 +273,28 @@ impl Live {
                 self.screen.note(&facts);
             }
         }
+    }
+}
+
+#[derive(Serialize)]
+struct Recovered<'a> {
+    event: &'static str,
+    receipt: &'a Path,
+    events: u64,
+}
+
+/// A run whose host was killed has its receipt now, or still has none.
+pub(super) fn recovered(sealed: Result<Sealed, RecordError>, format: Format) {
+    match (sealed, format) {
+        (Ok(Sealed { path, events, .. }), Format::Json) => {
+            say::object(&Recovered { event: "recovered", receipt: &path, events });
+        }
+        (Ok(Sealed { path, .. }), Format::Text) => {
+            Screen::new()
+                .note(&format!("a run whose host was killed has its receipt now: {}", path.display()));
+        }
+        (Err(error), Format::Json) => say::object(&Remark { event: "warning", message: &error.to_string() }),
+        (Err(error), Format::Text) => Screen::new().warn(&error.to_string()),
     }
 }
 

@@ -437,3 +437,32 @@ fn a_sidecar_is_checked_rule_by_rule() {
     assert_eq!(broken.code(), 1, "{}{}", broken.stdout, broken.stderr);
     assert!(broken.stdout.contains("FAIL") && broken.stdout.contains("starting up..."), "{}", broken.stdout);
 }
+
+#[test]
+fn a_run_whose_host_was_killed_gets_its_receipt_from_the_next_one() {
+    let place = Place::new();
+    place.write("open.json", "{}");
+    let sidecar = sidecar("polite");
+    let running = place.start(&["run", "x", "--sidecar", &sidecar, "--policy", "open.json", "--json"]);
+    running.wait_for_output("waiting");
+    // What was heard is on disk within a second.
+    std::thread::sleep(Duration::from_millis(1500));
+    running.signal("KILL");
+    running.finish();
+    let stages = place.finish(&["stages", "list", "--json"]);
+    let stage: Value = serde_json::from_str(stages.stdout.trim()).unwrap();
+    assert_eq!(stage["stage"]["state"]["state"], "abandoned");
+
+    let next = place.run("complete", &["--json"]);
+    let first: Value = serde_json::from_str(next.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["event"], &first["events"]), (&json!("recovered"), &json!(2)), "{}", next.stdout);
+    let path = first["receipt"].as_str().unwrap();
+    let verified = place.finish(&["receipts", "verify", path]);
+    assert_eq!(verified.code(), 0, "{}{}", verified.stdout, verified.stderr);
+    let receipt: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!((&receipt["outcome"], receipt["trace"].as_array().unwrap().len()), (&json!("failed"), 2));
+
+    let removed = place.finish(&["stages", "remove", "--all"]);
+    assert_eq!(removed.code(), 0, "{}", removed.stderr);
+    assert_eq!(place.finish(&["stages", "list", "--json"]).stdout, "");
+}
