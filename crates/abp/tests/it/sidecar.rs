@@ -7,7 +7,9 @@ use libtest_mimic::Trial;
 use outrigger_abp::protocol::{
     AgentEvent, Counts, ErrorCode, EventKind, Outcome, Raw, Timestamp, Usage, UsageReport,
 };
-use outrigger_abp::sidecar::{By, Done, EmitError, Failure, Options, Question, ToolUse, Tooled};
+use outrigger_abp::sidecar::{
+    By, Done, EmitError, Failure, MAX_ARTIFACTS, MAX_QUESTIONS, Options, Question, ToolUse, Tooled,
+};
 use serde_json::json;
 
 use crate::host_kit::trial;
@@ -30,6 +32,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("nothing_follows_the_end_of_a_run", late_events),
         trial("a_host_that_is_gone_ends_the_sidecar_and_drops_the_handler", gone_host),
         trial("an_event_that_is_dropped_half_way_does_not_cut_a_line", dropped_halfway),
+        trial("a_line_of_64_mib_is_read_and_one_byte_more_ends_the_sidecar_with_a_reason", longest_line),
+        trial("questions_and_artifacts_have_a_limit", most_questions_and_artifacts),
     ]
 }
 
@@ -394,4 +398,44 @@ async fn dropped_halfway() {
     let long = host.hear().await;
     assert_eq!(long["event"]["text"].as_str().unwrap().len(), 1 << 20);
     assert_eq!(host.hear().await["event"]["text"], "short");
+}
+
+async fn longest_line() {
+    let padded = |length: usize| {
+        let (head, tail) = ("{\"t\":\"ping\",\"seq\":1", "}");
+        format!("{head}{}{tail}", " ".repeat(length - head.len() - tail.len()))
+    };
+    let mut host = Host::of(Options::usual(), |_| async { Ok(Done::as_it_went()) }).await;
+    host.say(padded(64 << 20)).await;
+    assert_eq!(host.hear().await, json!({"t":"pong","seq":1}));
+    host.say(padded((64 << 20) + 1)).await;
+    let fatal = host.hear().await;
+    assert_eq!((&fatal["t"], &fatal["ref_id"]), (&json!("fatal"), &json!(null)));
+    assert!(fatal["error"].as_str().unwrap().contains("67108864"), "{fatal}");
+    assert_eq!(host.line().await, None);
+}
+
+async fn most_questions_and_artifacts() {
+    let mut host = Host::of(Options::usual(), |run| async move {
+        for number in 0..=MAX_ARTIFACTS {
+            run.artifact("file", number.to_string());
+        }
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..=MAX_QUESTIONS {
+            let run = run.clone();
+            waiting.spawn(async move { run.ask(Question::network("example.org")).await });
+        }
+        // Nobody answers, so the first that is answered is the one too many.
+        let first = waiting.join_next().await.unwrap().unwrap()?;
+        assert_eq!(first.by, By::Policy);
+        Ok(Done::as_it_went())
+    })
+    .await;
+    host.run_offering(&["ask"]).await;
+    let (types, end) = host.rest().await;
+    let asked = types.iter().filter(|t| *t == "ask").count();
+    assert_eq!(
+        (asked, end["receipt"]["artifacts"].as_array().unwrap().len()),
+        (MAX_QUESTIONS, MAX_ARTIFACTS)
+    );
 }
