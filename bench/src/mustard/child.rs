@@ -5,14 +5,27 @@
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::figure::Bytes;
 
 /// The two lengths before a frame.
 const LENGTHS: usize = 8;
+
+/// What a driver does while it waits for a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Sleeps in `read`: whoever writes the reply has to wake it.
+    Sleeps,
+    /// Looks for the reply for a moment before it sleeps, and lets others have the processor in between.
+    Looks,
+}
+
+/// How long a driver looks before it sleeps: what a small hop takes in another process, and some more.
+const LOOK: Duration = Duration::from_micros(60);
 
 pub(super) struct Child {
     process: std::process::Child,
@@ -22,6 +35,7 @@ pub(super) struct Child {
     /// What was read of the reply; `reply[..filled]` counts.
     reply: Vec<u8>,
     filled: usize,
+    pub(super) patience: Patience,
     pub(super) traffic: Traffic,
 }
 
@@ -78,6 +92,7 @@ impl Child {
             request: Vec::new(),
             reply: vec![0; 1 << 20],
             filled: 0,
+            patience: Patience::Sleeps,
             traffic: Traffic { sent: nothing, got: nothing },
         })
     }
@@ -110,10 +125,25 @@ impl Child {
             self.reply.resize(wanted, 0);
         }
         while self.filled < wanted {
+            if self.patience == Patience::Looks {
+                self.look()?;
+            }
             match self.output.read(&mut self.reply[self.filled..])? {
                 0 => bail!("the child ended with {:?} instead of a reply", self.process.wait()?),
                 more => self.filled += more,
             }
+        }
+        Ok(())
+    }
+
+    /// Waits for a moment without falling asleep.
+    fn look(&self) -> Result<()> {
+        let began = Instant::now();
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        while poll(&mut [PollFd::new(&self.output, PollFlags::IN)], Some(&at_once))? == 0
+            && began.elapsed() < LOOK
+        {
+            rustix::thread::sched_yield();
         }
         Ok(())
     }

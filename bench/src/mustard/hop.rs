@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::Group;
-use super::child::Child;
+use super::child::{Child, Patience};
 use super::samples::{Repeats, Wanted, against_echo};
 use super::talk::{ENDLESS, Talk, Waiting, Way};
 use crate::figure::{Bytes, Figure, Target, size};
@@ -13,8 +13,10 @@ use crate::figure::{Bytes, Figure, Target, size};
 pub(super) const GROUP: Group = Group {
     rows: &[
         "mustard/hop-cached",
+        "mustard/hop-cached-looking",
         "mustard/hop-raw",
         "mustard/hop-other-process",
+        "mustard/hop-other-process-looking",
         "mustard/hop-cached-1000-rows",
         "mustard/hop-raw-1000-rows",
         "mustard/hop-other-process-1000-rows",
@@ -44,17 +46,21 @@ enum Where {
 struct Hop {
     rows: u32,
     who: Where,
+    patience: Patience,
     repeats: Repeats,
     goal: Target,
 }
 
 fn measure() -> Result<Vec<Figure>> {
-    let hop = |rows, who, repeats, goal| Hop { rows, who, repeats, goal };
+    let hop = |rows, who, repeats, goal| Hop { rows, who, patience: Patience::Sleeps, repeats, goal };
+    let looking = |hop| Hop { patience: Patience::Looks, ..hop };
     let (cached, raw, other) = (Where::Same(Way::Cached), Where::Same(Way::Bytes), Where::Other);
     let hops = [
         hop(0, cached, SMALL, CACHED),
+        looking(hop(0, cached, SMALL, CACHED)),
         hop(0, raw, SMALL, RAW),
         hop(0, other, SMALL, RAW),
+        looking(hop(0, other, SMALL, RAW)),
         hop(1000, cached, LARGE, Target::Shown),
         hop(1000, raw, LARGE, Target::Shown),
         hop(1000, other, LARGE, Target::Shown),
@@ -74,6 +80,7 @@ fn one(name: &'static str, hop: &Hop) -> Result<Figure> {
         Where::Same(way) => (vec![first], way),
         Where::Other => (vec![first, Talk::with(Child::sidecar()?)], Way::BytesAndPolicy),
     };
+    talks.iter_mut().for_each(|talk| talk.child.patience = hop.patience);
     let (mut turn, mut answer) = (0, 0);
     let mut figure = against_echo(Wanted { name, goal: hop.goal }, hop.repeats, &mut talks, |talks| {
         turn += 1;
