@@ -1,10 +1,11 @@
 //! What a staged tree was like before the run, in a repository of ours.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::beneath::{self, Print, Root};
 use super::changes::{LeftOut, ObjectId};
 use super::git::{Command, Git, GitError, Repository};
 use super::path::TreePath;
@@ -17,6 +18,8 @@ pub(super) struct Baseline {
     pub(super) commit: ObjectId,
     /// Every file and symlink of it.
     pub(super) files: Tracked,
+    /// How to tell that one of them was not touched.
+    prints: HashMap<TreePath, Print>,
 }
 
 /// Puts new contents into one pack instead of a file each, without looking for anything to save: twenty thousand small
@@ -49,8 +52,31 @@ impl Baseline {
         let commit = object(&said, "commit-tree")?;
         fs::write(repository.folder.join("refs/heads/main"), format!("{}\n", commit.as_str()))
             .map_err(|error| GitError::Io { what: "reference", error })?;
-        Ok(Self { commit, files: Tracked::new(files.into_iter().cloned()) })
+        let prints = prints(repository, &files).map_err(|error| GitError::Io { what: "tree", error })?;
+        Ok(Self { commit, files: Tracked::new(files.into_iter().cloned()), prints })
     }
+
+    /// Whether a file is certainly as it was recorded.
+    pub(super) fn is_untouched(&self, entry: &Entry) -> bool {
+        self.prints.get(&entry.path) == Some(&entry.print)
+    }
+}
+
+fn prints(repository: &Repository, files: &[&TreePath]) -> io::Result<HashMap<TreePath, Print>> {
+    let root = Root::open(&repository.tree)?;
+    let mut prints = HashMap::with_capacity(files.len());
+    let mut current = None;
+    for file in files {
+        // They are sorted, so most of them are in the folder of the one before.
+        let parent = file.parent();
+        let folder = match current.take() {
+            Some((path, folder)) if path == parent => folder,
+            Some(_) | None => root.folder_of(file)?,
+        };
+        prints.insert((*file).clone(), Print::of(&beneath::stat(&folder, file.name())?));
+        current = Some((parent, folder));
+    }
+    Ok(prints)
 }
 
 /// Tells git that these files are as they are in its tree now.

@@ -118,6 +118,31 @@ pub(super) fn kind(stat: &Stat) -> Kind {
     }
 }
 
+/// Everything that changes when a file does. Git compares whole seconds on many systems, and all but the time of the last
+/// change (`ctime`) can be set back by whoever owns the file; so we compare ourselves, to the nanosecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Print {
+    device: u64,
+    inode: u64,
+    mode: u32,
+    size: i64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Print {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            mode: stat.st_mode,
+            size: stat.st_size,
+            modified: (stat.st_mtime as _, stat.st_mtime_nsec as _),
+            changed: (stat.st_ctime as _, stat.st_ctime_nsec as _),
+        }
+    }
+}
+
 /// Whether its owner may execute it, which is all that git knows of modes.
 pub(super) fn is_executable(stat: &Stat) -> bool {
     stat.st_mode & 0o100 != 0

@@ -15,7 +15,7 @@ use super::git::{self, Command, Git, GitError, Repository};
 use super::ignore::Asker;
 use super::path::TreePath;
 use super::prepare::{MAX_INDEX, Staged};
-use super::scan::{Listing, Scan, ScanError, ScanLimits, Tree, What};
+use super::scan::{Entry, Listing, Scan, ScanError, ScanLimits, Tree, What};
 use super::stage::FolderIdentity;
 
 /// What a run did cannot be said.
@@ -88,8 +88,8 @@ pub(super) async fn finish(staged: &Staged) -> Result<Changes, FinishError> {
     asker.end().await?;
 
     let files = entries.iter().filter(|entry| !matches!(entry.what, What::Folder { .. }));
-    let mut files: Vec<&TreePath> = files.map(|entry| &entry.path).collect();
-    files.sort_unstable();
+    let mut files: Vec<&Entry> = files.collect();
+    files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     record(staged, &repository, &files).await?;
     unrecorded.extend(not_recorded(&staged.git, &repository, &files).await?);
     let after = baseline::write_tree(&staged.git, &repository).await?;
@@ -118,27 +118,36 @@ pub(super) async fn finish(staged: &Staged) -> Result<Changes, FinishError> {
     })
 }
 
-/// Brings the index up to date with the tree. What changed since the last time is found by its times, sizes and inodes.
-async fn record(staged: &Staged, repository: &Repository, files: &[&TreePath]) -> Result<(), GitError> {
-    let there: HashSet<&TreePath> = files.iter().copied().collect();
+/// Brings the index up to date with the tree. What was touched is taken out first, so that git looks at its content
+/// whatever its times say.
+async fn record(staged: &Staged, repository: &Repository, files: &[&Entry]) -> Result<(), GitError> {
+    let untouched: HashSet<&TreePath> =
+        files.iter().filter(|entry| staged.baseline.is_untouched(entry)).map(|entry| &entry.path).collect();
     let known = index_names(&staged.git, repository).await?;
-    let mut gone: Vec<&TreePath> = known.iter().filter(|path| !there.contains(path)).collect();
-    gone.sort_unstable();
-    if !gone.is_empty() {
-        baseline::remove(&staged.git, repository, &gone).await?;
+    let known: HashSet<&TreePath> = known.iter().collect();
+    let mut stale: Vec<&TreePath> = known.iter().copied().filter(|path| !untouched.contains(path)).collect();
+    stale.sort_unstable();
+    if !stale.is_empty() {
+        baseline::remove(&staged.git, repository, &stale).await?;
     }
-    baseline::add(&staged.git, repository, files).await
+    let is_current = |path: &TreePath| untouched.contains(path) && known.contains(path);
+    let fresh: Vec<&TreePath> =
+        files.iter().map(|entry| &entry.path).filter(|path| !is_current(path)).collect();
+    if !fresh.is_empty() {
+        baseline::add(&staged.git, repository, &fresh).await?;
+    }
+    Ok(())
 }
 
 /// What git did not take although it is there: it has names that it keeps for itself.
 async fn not_recorded(
     git: &Git,
     repository: &Repository,
-    files: &[&TreePath],
+    files: &[&Entry],
 ) -> Result<Vec<LeftOut>, GitError> {
     let recorded: HashSet<TreePath> = index_names(git, repository).await?.into_iter().collect();
-    let missing = files.iter().filter(|path| !recorded.contains(path));
-    Ok(missing.map(|path| LeftOut { path: (*path).clone(), why: Why::Reserved }).collect())
+    let missing = files.iter().filter(|entry| !recorded.contains(&entry.path));
+    Ok(missing.map(|entry| LeftOut { path: entry.path.clone(), why: Why::Reserved }).collect())
 }
 
 async fn index_names(git: &Git, repository: &Repository) -> Result<Vec<TreePath>, GitError> {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use outrigger_policy::glob::{Glob, GlobError, MAX_LIST_BYTES, Reading};
 use rustix::fs::{AtFlags, Mode};
 
-use super::beneath::{self, Kind, Root};
+use super::beneath::{self, Kind, Print, Root};
 use super::changes::{LeftOut, Why};
 use super::git::GitError;
 use super::ignore::{Asker, MAX_RULES_BYTES, Named, RULES_FILE, Rules};
@@ -67,6 +67,7 @@ pub(super) struct Listing {
 pub(super) struct Entry {
     pub(super) path: TreePath,
     pub(super) what: What,
+    pub(super) print: Print,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,6 +216,7 @@ fn globs(list: &'static str, patterns: &[String]) -> Result<Vec<Glob>, Selection
 struct Seen {
     path: TreePath,
     what: What,
+    print: Print,
 }
 
 impl Scan<'_> {
@@ -248,7 +250,7 @@ impl Scan<'_> {
         listing: &mut Listing,
         shown_root: &Path,
     ) -> Result<Option<TreePath>, ScanError> {
-        let Seen { path, what } = seen;
+        let Seen { path, what, print } = seen;
         let enter = match (&what, named) {
             (What::Folder { .. }, Named::Yes) if !self.tracked.folders.contains(&path) => {
                 listing.ignored += match self.tree {
@@ -283,7 +285,7 @@ impl Scan<'_> {
                 });
             }
         }
-        listing.entries.push(Entry { path, what });
+        listing.entries.push(Entry { path, what, print });
         Ok(enter)
     }
 }
@@ -376,7 +378,7 @@ fn read_folder(
                 continue;
             }
         };
-        level.seen.push(Seen { path: here, what });
+        level.seen.push(Seen { path: here, what, print: Print::of(&stat) });
     }
     Ok(())
 }

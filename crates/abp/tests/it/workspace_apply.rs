@@ -44,18 +44,19 @@ async fn conflicts() {
         ("mv d e; ln -s e d", &["`d/f` cannot be made, because something that is no folder is in its way"]),
         ("echo B >b; rm -r gone-folder", &["`b` has changed", "`gone-folder/g` is not there any more"]),
     ];
-    for (user, wanted) in cases {
-        let bench = Bench::new(SOURCE);
-        let (_prepared, changes) = bench.run(AGENT).await;
-        sh(&bench.source(), user);
-        let before = sh(&bench.source(), "find . -printf '%p %i %m %T@\\n' | sort");
-        let error = changes.apply(&bench.source()).await.unwrap_err();
+    let bench = Bench::new(SOURCE);
+    let (_prepared, changes) = bench.run(AGENT).await;
+    for (number, (user, wanted)) in cases.iter().enumerate() {
+        let source = bench.place().join(format!("source-{number}"));
+        sh(bench.place(), &format!("cp -a source {}", source.display()));
+        sh(&source, user);
+        let before = sh(&source, "find . -printf '%p %i %m %T@\\n' | sort");
+        let error = changes.apply(&source).await.unwrap_err();
         assert!(matches!(error, ApplyError::Conflict { .. }), "{user}: {error}");
         let text = error.to_string();
         let lines: Vec<_> = text.lines().skip(1).map(str::trim).collect();
         assert_eq!(lines, *wanted, "{user}");
-        let after = sh(&bench.source(), "find . -printf '%p %i %m %T@\\n' | sort");
-        assert_eq!(before, after, "{user}");
+        assert_eq!(sh(&source, "find . -printf '%p %i %m %T@\\n' | sort"), before, "{user}");
     }
 }
 

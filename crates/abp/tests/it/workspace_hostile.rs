@@ -14,9 +14,14 @@ use crate::host_kit::alone;
 use crate::workspace_kit::{Bench, left_out, sh, shape, supervisor, told, trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![
-        trial("every_hostile_source_is_copied_without_its_poison", sources),
-        trial("every_hostile_agent_is_told_as_it_was", agents),
+    let named = |what: &str, case: &str| format!("{what}__{}", case.replace(' ', "_"));
+    let sources = SOURCES.iter().map(|case| {
+        trial(&named("a_hostile_source_is_copied_without_its_poison", case.0), move || source(case))
+    });
+    let agents = AGENTS
+        .iter()
+        .map(|case| trial(&named("what_a_hostile_agent_did_is_told", case.0), move || agent(case)));
+    let others = vec![
         trial("a_socket_is_left_out", sockets),
         alone("an_unreadable_file_or_folder_is_left_out_and_named", unreadable),
         trial("as_many_files_as_may_be_are_copied_and_one_more_is_refused", too_many),
@@ -30,7 +35,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_git_that_takes_too_long_is_killed", late_git),
         trial("a_preparation_that_nobody_waits_for_leaves_nothing", cancelled),
         trial("ignore_rules_of_an_absurd_size_are_refused", huge_rules),
-    ]
+    ];
+    sources.chain(agents).chain(others).collect()
 }
 
 /// A source, what is copied of it, and what is left out.
@@ -93,16 +99,14 @@ const SOURCES: &[Source] = &[
     ),
 ];
 
-async fn sources() {
-    for (what, script, copied, left) in SOURCES {
-        let bench = Bench::new(script);
-        let prepared = bench.prepare().await;
-        assert_eq!(shape(prepared.root()), *copied, "{what}");
-        assert_eq!(left_out(prepared.left_out()), *left, "{what}");
-        let changes = prepared.finish().await.unwrap();
-        assert_eq!(told(&changes), [""; 0], "{what}");
-        assert_eq!(left_out(&changes.unrecorded), [""; 0], "{what}");
-    }
+async fn source((_, script, copied, left): &Source) {
+    let bench = Bench::new(script);
+    let prepared = bench.prepare().await;
+    assert_eq!(shape(prepared.root()), *copied);
+    assert_eq!(left_out(prepared.left_out()), *left);
+    let changes = prepared.finish().await.unwrap();
+    assert_eq!(told(&changes), [""; 0]);
+    assert_eq!(left_out(&changes.unrecorded), [""; 0]);
 }
 
 /// What an agent does to `a`, `d/x` and `d/y`, and what is told of it.
@@ -145,14 +149,12 @@ const AGENTS: &[Agent] = &[
     ),
 ];
 
-async fn agents() {
-    for (what, script, files, unrecorded) in AGENTS {
-        let bench = Bench::new("mkdir d; echo a >a; echo x >d/x; seq 9 >d/y; init");
-        let (prepared, changes) = bench.run(script).await;
-        assert_eq!(told(&changes), *files, "{what}");
-        assert_eq!(left_out(&changes.unrecorded), *unrecorded, "{what}");
-        prepared.discard().unwrap();
-    }
+async fn agent((_, script, files, unrecorded): &Agent) {
+    let bench = Bench::new("mkdir d; echo a >a; echo x >d/x; seq 9 >d/y; init");
+    let (prepared, changes) = bench.run(script).await;
+    assert_eq!(told(&changes), *files);
+    assert_eq!(left_out(&changes.unrecorded), *unrecorded);
+    prepared.discard().unwrap();
 }
 
 async fn sockets() {
@@ -275,7 +277,7 @@ async fn flipping() {
         }
         flips
     });
-    for _ in 0..10 {
+    for _ in 0..5 {
         if let Ok(prepared) = bench.try_prepare().await {
             for path in ["d/f", "l/f"] {
                 let content = fs::read_to_string(prepared.root().join(path)).unwrap_or_default();
