@@ -26,6 +26,7 @@ mod order;
 mod raw;
 mod received;
 pub mod schema;
+pub(crate) mod text;
 mod time;
 mod usage;
 mod version;

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::envelope::Envelope;
 use super::event::{AgentEvent, EventKind};
-use super::json::write_string;
 use super::received::ReceivedReceipt;
+use super::text::write_string;
 use super::usage::{Counts, UsageReport};
 
 impl Envelope<'_> {

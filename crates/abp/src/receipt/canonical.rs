@@ -4,7 +4,8 @@
 
 use std::borrow::Cow;
 
-use crate::protocol::json::{Cursor, JsonError, Kind, Piece, write_string};
+use crate::protocol::json::{Cursor, JsonError, Kind, Piece};
+use crate::protocol::text::write_string;
 use crate::protocol::{AgentEvent, EventKind, Raw, Timestamp};
 
 /// The most members that an object may have to be recorded.
