@@ -122,7 +122,7 @@ fn waiting(place: &Place) -> anyhow::Result<Vec<(PathBuf, ApprovalRequest)>> {
         let open = ledger.open_requests().filter(|request| request.deadline > now);
         waiting.extend(open.map(|request| (path.clone(), request.clone())));
     }
-    waiting.sort_by(|(_, one), (_, other)| one.asked_at.cmp(&other.asked_at));
+    waiting.sort_by_key(|(_, request)| request.asked_at);
     Ok(waiting)
 }
 

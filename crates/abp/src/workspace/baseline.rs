@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::beneath::{self, Print, Root};
 use super::changes::{LeftOut, ObjectId};
-use super::git::{Command, Git, GitError, Repository};
+use super::git::{Git, GitError, Repository, Subcommand};
 use super::path::TreePath;
 use super::scan::{Entry, Tracked, What};
 
@@ -48,7 +48,7 @@ impl Baseline {
         add(git, repository, &files).await?;
         let tree = write_tree(git, repository).await?;
         let args = ["commit-tree", tree.as_str(), "-m", "baseline"];
-        let said = git.output(repository, Command::new(&args), ONE_LINE).await?;
+        let said = git.output(repository, Subcommand::new(&args), ONE_LINE).await?;
         let commit = object(&said, "commit-tree")?;
         fs::write(repository.folder.join("refs/heads/main"), format!("{}\n", commit.as_str()))
             .map_err(|error| GitError::Io { what: "reference", error })?;
@@ -102,12 +102,12 @@ async fn tell(
         input.extend_from_slice(file.as_bytes());
         input.push(0);
     }
-    git.output(repository, Command { args, input: &input }, 0).await.map(drop)
+    git.output(repository, Subcommand { args, input: &input }, 0).await.map(drop)
 }
 
 /// Makes a tree object of what git was told.
 pub(super) async fn write_tree(git: &Git, repository: &Repository) -> Result<ObjectId, GitError> {
-    object(&git.output(repository, Command::new(&["write-tree"]), ONE_LINE).await?, "write-tree")
+    object(&git.output(repository, Subcommand::new(&["write-tree"]), ONE_LINE).await?, "write-tree")
 }
 
 fn object(said: &[u8], command: &str) -> Result<ObjectId, GitError> {

@@ -42,9 +42,9 @@ pub(super) struct Repository {
     pub(super) tree: PathBuf,
 }
 
-/// One command.
+/// One command of git.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Command<'a> {
+pub(super) struct Subcommand<'a> {
     /// The arguments after `git`, which begin with the name of the command.
     pub(super) args: &'a [&'a str],
     /// What it reads on standard input.
@@ -184,7 +184,7 @@ impl Git {
     pub(super) async fn output(
         &self,
         repository: &Repository,
-        command: Command<'_>,
+        command: Subcommand<'_>,
         limit: u64,
     ) -> Result<Vec<u8>, GitError> {
         let mut said = Vec::new();
@@ -203,7 +203,7 @@ impl Git {
     pub(super) async fn run(
         &self,
         repository: &Repository,
-        command: Command<'_>,
+        command: Subcommand<'_>,
         mut take: impl FnMut(&[u8]) -> Result<(), GitError>,
     ) -> Result<(), GitError> {
         let within = self.within;
@@ -279,7 +279,7 @@ impl Talk {
     }
 }
 
-impl<'a> Command<'a> {
+impl<'a> Subcommand<'a> {
     /// A command that reads nothing.
     pub(super) fn new(args: &'a [&'a str]) -> Self {
         Self { args, input: &[] }

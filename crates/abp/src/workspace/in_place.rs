@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::baseline;
 use super::changes::{Changes, ObjectId};
 use super::found::{Copied, FoundRepository};
-use super::git::{self, Command, Git, GitError, Repository};
+use super::git::{self, Git, GitError, Repository, Subcommand};
 use super::path::TreePath;
 use super::prepare::{Limits, MAX_INDEX, PrepareError, Terms};
 use super::result;
@@ -114,11 +114,12 @@ impl InPlace {
         ]
         .concat();
         let status =
-            result::cut_output(&self.git, repository, Command::new(&status), self.limits.text_bytes).await?;
+            result::cut_output(&self.git, repository, Subcommand::new(&status), self.limits.text_bytes)
+                .await?;
 
         let new = [&["--literal-pathspecs", "ls-files", "-z", "--others", "--exclude-standard"], &within[..]]
             .concat();
-        let new = self.git.output(repository, Command::new(&new), MAX_LIST).await?;
+        let new = self.git.output(repository, Subcommand::new(&new), MAX_LIST).await?;
         let new: Vec<TreePath> =
             git::entries(&new).filter_map(|path| self.worth_showing(borrowed, path)).collect();
         let mut new: Vec<&TreePath> = new.iter().collect();
@@ -128,7 +129,7 @@ impl InPlace {
         let files = result::compare(&self.git, repository, &[&[base.as_str()], &within[..]].concat()).await?;
         let diff = result::text_diff(&[base.as_str()], &within);
         let diff =
-            result::cut_output(&self.git, repository, Command::new(&diff), self.limits.text_bytes).await?;
+            result::cut_output(&self.git, repository, Subcommand::new(&diff), self.limits.text_bytes).await?;
         Ok(Changes {
             files,
             patch: None,
@@ -154,15 +155,17 @@ impl InPlace {
     async fn make_index_readable(&self, borrowed: &Borrowed) -> Result<(), GitError> {
         let Borrowed { repository, base, .. } = borrowed;
         if repository.index().exists() {
-            let readable =
-                self.git.output(repository, Command::new(&["ls-files", "-z", "--cached"]), MAX_INDEX).await;
+            let readable = self
+                .git
+                .output(repository, Subcommand::new(&["ls-files", "-z", "--cached"]), MAX_INDEX)
+                .await;
             match readable {
                 Err(GitError::Failed { .. }) => {}
                 other => return other.map(drop),
             }
             fs::remove_file(repository.index()).map_err(|error| GitError::Io { what: "index", error })?;
         }
-        self.git.output(repository, Command::new(&["read-tree", base.as_str()]), 0).await.map(drop)
+        self.git.output(repository, Subcommand::new(&["read-tree", base.as_str()]), 0).await.map(drop)
     }
 }
 

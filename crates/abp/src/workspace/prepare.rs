@@ -13,7 +13,7 @@ use super::beneath::Root;
 use super::changes::{Changes, LeftOut};
 use super::copy::{self, CopyError};
 use super::found::{Copied, FoundRepository};
-use super::git::{self, Command, Git, GitError, Repository};
+use super::git::{self, Git, GitError, Repository, Subcommand};
 use super::ignore::{Asker, MAX_RULES_BYTES, Rules};
 use super::in_place::InPlace;
 use super::path::TreePath;
@@ -354,7 +354,9 @@ async fn tracked(
 ) -> Result<Tracked, PrepareError> {
     let copied = found.copy_index(&repository.index(), MAX_INDEX).map_err(made("index"))?;
     let list = match copied {
-        Copied::Yes => git.output(repository, Command::new(&["ls-files", "-z", "--cached"]), MAX_INDEX).await,
+        Copied::Yes => {
+            git.output(repository, Subcommand::new(&["ls-files", "-z", "--cached"]), MAX_INDEX).await
+        }
         Copied::NotThere | Copied::TooLarge => Ok(Vec::new()),
     };
     // An index in a format that our git does not know costs only the tracked files that are also ignored.

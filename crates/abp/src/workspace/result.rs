@@ -11,7 +11,7 @@ use super::beneath::Root;
 use super::changes::{
     ChangeKind, Changes, CutText, FileChange, LeftOut, Lines, ObjectId, Patch, Record, Why,
 };
-use super::git::{self, Command, Git, GitError, Repository};
+use super::git::{self, Git, GitError, Repository, Subcommand};
 use super::ignore::Asker;
 use super::path::TreePath;
 use super::prepare::{MAX_INDEX, Staged};
@@ -151,21 +151,21 @@ async fn not_recorded(
 }
 
 async fn index_names(git: &Git, repository: &Repository) -> Result<Vec<TreePath>, GitError> {
-    let list = git.output(repository, Command::new(&["ls-files", "-z", "--cached"]), MAX_INDEX).await?;
+    let list = git.output(repository, Subcommand::new(&["ls-files", "-z", "--cached"]), MAX_INDEX).await?;
     Ok(git::entries(&list).filter_map(TreePath::new).collect())
 }
 
 async fn status(git: &Git, repository: &Repository, limit: u64) -> Result<CutText, GitError> {
     let args =
         ["status", "--porcelain=v1", "--untracked-files=no", "--ignore-submodules=all", "--find-renames"];
-    cut_output(git, repository, Command::new(&args), limit).await
+    cut_output(git, repository, Subcommand::new(&args), limit).await
 }
 
 /// The beginning of what a command says.
 pub(super) async fn cut_output(
     git: &Git,
     repository: &Repository,
-    command: Command<'_>,
+    command: Subcommand<'_>,
     limit: u64,
 ) -> Result<CutText, GitError> {
     let (mut kept, mut total) = (Vec::new(), 0);
@@ -194,7 +194,7 @@ async fn write_patch(
     let args = [&["-c", "core.compression=6"], &COMPARE[..], &["--binary", before.as_str(), after.as_str()]]
         .concat();
     let mut failure = None;
-    let run = staged.git.run(repository, Command::new(&args), |chunk| {
+    let run = staged.git.run(repository, Subcommand::new(&args), |chunk| {
         bytes += chunk.len() as u64;
         let result = match bytes > limit {
             true => Err(FinishError::PatchTooLarge { limit }),
@@ -226,7 +226,7 @@ pub(super) async fn compare(
     states: &[&str],
 ) -> Result<Vec<FileChange>, GitError> {
     let args = [&COMPARE[..], &["--raw", "--numstat", "-z", "--no-abbrev"], states].concat();
-    let said = git.output(repository, Command::new(&args), MAX_RAW).await?;
+    let said = git.output(repository, Subcommand::new(&args), MAX_RAW).await?;
     let unreadable = |what| GitError::Answer { command: "diff".into(), what };
     let mut changes = read_changes(&said).map_err(unreadable)?;
     changes.sort_by(|a, b| a.path.cmp(&b.path));

@@ -26,7 +26,7 @@ use serde::Serialize;
 use self::blobs::Blobs;
 use super::beneath::Root;
 use super::changes::{Changes, ObjectId, Record};
-use super::git::{Command, GitError, Repository};
+use super::git::{GitError, Repository, Subcommand};
 use super::path::TreePath;
 use super::result;
 
@@ -212,7 +212,7 @@ async fn steps(record: &Record, repository: &Repository) -> Result<Vec<Step>, Gi
     let unreadable = |what| GitError::Answer { command: "diff-tree".into(), what };
     let (before, after) = (record.before.as_str(), record.after.as_str());
     let args = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after];
-    let said = record.git.output(repository, Command::new(&args), MAX_RAW).await?;
+    let said = record.git.output(repository, Subcommand::new(&args), MAX_RAW).await?;
     let (raws, _) = result::read_raw(&said).map_err(unreadable)?;
     let content = |side: result::Side| {
         let kind = match side.mode {
