@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use outrigger_vm::code::{Op, Program};
+use outrigger_vm::code::Program;
 use outrigger_vm::exec::Vm;
 
 use super::lru::Lru;
@@ -41,8 +41,8 @@ impl Budgets {
     };
 }
 
-/// What an entry takes beside its bytes.
-const OVERHEAD: usize = 256;
+/// What an entry takes beside its bytes: its place in two maps, the counters, and what an allocator puts around all of it.
+const OVERHEAD: usize = 384;
 
 /// Capabilities and limits that a host named.
 #[derive(Debug)]
@@ -105,8 +105,7 @@ impl Keep {
     }
 
     pub(super) fn keep_program(&mut self, compiled: &Compiled) {
-        let program = &compiled.program;
-        let size = compiled.bytes.len() + program.code.len() * size_of::<Op>() + program.source.len();
+        let size = compiled.bytes.capacity() + compiled.program.memory();
         self.programs.put(compiled.id, compiled.clone(), size + OVERHEAD);
     }
 
@@ -127,7 +126,7 @@ impl Keep {
         vm: Box<Vm>,
     ) {
         self.forget_machine(&id);
-        let size = bytes.len() + OVERHEAD;
+        let size = bytes.capacity() + OVERHEAD;
         if size > self.snapshots.budget() {
             return;
         }

@@ -44,6 +44,44 @@ pub struct Program {
     pub source: super::SourceText,
 }
 
+impl Program {
+    /// What it takes in memory, what an allocator puts around it included, for those who keep programs within a budget.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let constant = |constant: &Constant| match constant {
+            Constant::Number(_) => 0,
+            Constant::String(units) => allocated::<u16>(units.capacity()),
+            Constant::BigInt(digits) => allocated::<u8>(digits.capacity()),
+        };
+        let function = |function: &Function| {
+            allocated::<Capture>(function.captures.capacity())
+                + allocated::<Handler>(function.handlers.capacity())
+                + allocated::<(u32, u32)>(function.positions.capacity())
+        };
+        let template = |template: &Template| {
+            allocated::<Option<u32>>(template.cooked.capacity()) + allocated::<u32>(template.raw.capacity())
+        };
+        allocated::<Program>(1)
+            + allocated::<Op>(self.code.capacity())
+            + allocated::<Function>(self.functions.capacity())
+            + self.functions.iter().map(function).sum::<usize>()
+            + allocated::<Constant>(self.constants.capacity())
+            + self.constants.iter().map(constant).sum::<usize>()
+            + allocated::<u32>(self.sites.capacity())
+            + allocated::<Template>(self.templates.capacity())
+            + self.templates.iter().map(template).sum::<usize>()
+            + allocated::<u8>(self.source.len())
+    }
+}
+
+/// So many of these in one allocation: rounded up, with a word or two for the allocator.
+fn allocated<T>(count: usize) -> usize {
+    match count * size_of::<T>() {
+        0 => 0,
+        bytes => bytes.next_multiple_of(16) + 16,
+    }
+}
+
 /// A constant as the compiler knows it; the machine makes heap values of them when the program is loaded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Constant {
