@@ -55,4 +55,4 @@ fn read_order(folder: &Folder, recorder: &Recorder) -> WorkOrder {
 }
 
 /// The ending of the name of the order's file, beside the receipt.
-pub(super) const ORDER: &str = "order.json";
+pub(super) const ORDER: &str = "order";
