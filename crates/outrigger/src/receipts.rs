@@ -10,6 +10,7 @@ use outrigger_abp::receipt::{
     diff, verify, verify_chain,
 };
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::say::{self, Format, printable};
 
@@ -191,12 +192,22 @@ fn show(path: &Path, format: Format) -> anyhow::Result<bool> {
         row("cost", &format!("${money:.4}"));
     }
     if let Some(note) = receipt.outrigger() {
-        for name in ["ending", "error", "enforcement", "decisions", "budgets", "previous"] {
-            match note.get(name) {
-                None | Some(serde_json::Value::Null) => {}
-                Some(serde_json::Value::String(text)) => row(name, text),
-                Some(other) => row(name, &other.to_string()),
+        for name in ["ending", "error", "previous"] {
+            if let Some(text) = note.get(name).and_then(Value::as_str) {
+                row(name, text);
             }
+        }
+        for (name, members) in [("held", "enforcement"), ("decided", "decisions")] {
+            if let Some(Value::Object(members)) = note.get(members) {
+                let plain = members.iter().filter(|(_, value)| value.is_string() || value.is_number());
+                let words: Vec<String> =
+                    plain.map(|(name, value)| format!("{name} {}", bare(value))).collect();
+                row(name, &words.join(", "));
+            }
+        }
+        for budget in note.get("budgets").and_then(Value::as_array).into_iter().flatten() {
+            let member = |name: &str| budget.get(name).map(bare).unwrap_or_default();
+            row("budget", &format!("{}: {} of {}", member("resource"), member("spent"), member("limit")));
         }
     }
     if let Some(status) = &verification.git_status {
@@ -205,6 +216,11 @@ fn show(path: &Path, format: Format) -> anyhow::Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// A text without its quotes; anything else as JSON.
+fn bare(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn compare(first: &Path, second: &Path, limit: DiffLimit, format: Format) -> anyhow::Result<bool> {

@@ -260,7 +260,8 @@ pub(super) async fn close(
         _ => None,
     };
     let well = outcome == Outcome::Complete && changes.is_some() && !matches!(applied, Some(Err(_)));
-    let stage = leave(prepared, job.afterwards, well, &ending, audience);
+    let untouched = changes.as_ref().is_some_and(is_untouched);
+    let stage = leave(prepared, job.afterwards, well || untouched, &ending, audience);
     Ok(Concluded {
         ending,
         outcome,
@@ -327,6 +328,11 @@ fn sentence(failure: &Failure) -> String {
 fn account_text(account: Option<&Account>) -> Raw<'static> {
     let text = account.and_then(|account| Raw::of(account).ok());
     text.unwrap_or_else(|| Raw::of(&serde_json::Map::new()).unwrap_or(Raw::NULL))
+}
+
+/// Whether there is no work in a copy that could be lost.
+fn is_untouched(changes: &Changes) -> bool {
+    changes.files.is_empty() && changes.ignored_new == 0 && changes.unrecorded.is_empty()
 }
 
 /// A copy with work in it that nobody has taken over stays.

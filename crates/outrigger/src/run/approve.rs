@@ -48,12 +48,12 @@ fn ask_all(questions: &Receiver<ApprovalRequest>, ledger: &std::path::Path) {
 
 /// What the person says; none when they have gone.
 fn ask(screen: &mut Screen, request: &ApprovalRequest) -> Option<Choice> {
+    let left = request.deadline.since(Timestamp::now()).as_secs();
     screen.ask(&format!(
-        "{} wants {} {} [y]es, [n]o, [a]lways (denied at {}):",
-        request.run_id,
+        "{} {} [y]es, [n]o, [a]lways in this run ({} in {left} s):",
         request.tool_name,
         short(&request.input),
-        request.deadline
+        if request.default.allows() { "allowed" } else { "denied" },
     ));
     let mut line = String::new();
     loop {

@@ -95,7 +95,12 @@ async fn go(args: RunArgs, format: Format) -> anyhow::Result<u8> {
         loop {
             tokio::select! {
                 ended = &mut conducted => break ended,
-                wish = owner.next() => interfere(&remote, wish).await,
+                wish = owner.next() => {
+                    if wish == Wish::Stop && format == Format::Text {
+                        anstream::eprintln!("cancelling; once more to kill it");
+                    }
+                    interfere(&remote, wish).await;
+                }
             }
         }
     };

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use outrigger_abp::conduct::{Audience, Concluded, Job};
+use outrigger_abp::conduct::{Audience, Concluded, Confinement, Job};
 use outrigger_abp::govern::ApprovalRequest;
 use outrigger_abp::protocol::{AgentEvent, Hello, Outcome};
 use outrigger_abp::receipt::{Ending, RecordError, Sealed};
-use outrigger_abp::workspace::{Lines, Prepared};
+use outrigger_abp::workspace::{Changes, Lines, Prepared};
 use serde::Serialize;
 
 use super::approve::Prompter;
@@ -38,6 +38,7 @@ pub(super) struct Live {
     asks: ApproveArg,
     prompter: Option<Prompter>,
     source: String,
+    boxed: bool,
 }
 
 impl Live {
@@ -50,6 +51,7 @@ impl Live {
             asks,
             prompter: None,
             source: job.order.workspace.root.clone(),
+            boxed: matches!(job.confinement, Confinement::ByPolicy { .. }),
         }
     }
 }
@@ -234,6 +236,19 @@ impl Live {
         });
     }
 
+    /// What is not in the patch.
+    fn remarks(&mut self, changes: &Changes) {
+        if changes.ignored_new > 0 {
+            self.screen.note(&format!("{} new files are ignored and not taken over", changes.ignored_new));
+        }
+        for entry in changes.unrecorded.iter().take(5) {
+            self.screen.warn(&format!("{} is not in the patch: {}", entry.path, entry.why.as_text()));
+        }
+        if let Some(note) = &changes.note {
+            self.screen.warn(note);
+        }
+    }
+
     fn conclude_text(&mut self, concluded: &Concluded, receipt: &Path) {
         if let Some(changes) = &concluded.changes
             && let Some(diff) = &changes.diff
@@ -257,6 +272,9 @@ impl Live {
             let applied = if was_applied(concluded) { ", applied" } else { "" };
             self.screen.note(&format!("{} files, +{added} −{deleted}{applied}", files.len()));
         }
+        if let Some(changes) = &concluded.changes {
+            self.remarks(changes);
+        }
         if let Some(patch) = &concluded.patch {
             self.screen.note(&format!("patch    {}", patch.display()));
         }
@@ -270,6 +288,9 @@ impl Live {
             None => self.screen.bad(&facts),
             Some(error) => {
                 self.screen.bad(&error);
+                if self.boxed && concluded.failure.is_some() {
+                    self.screen.note("  box: strict; --read PATH opens files to it, the policy the network");
+                }
                 self.screen.note(&facts);
             }
         }
