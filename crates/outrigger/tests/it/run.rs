@@ -466,3 +466,118 @@ fn a_run_whose_host_was_killed_gets_its_receipt_from_the_next_one() {
     assert_eq!(removed.code(), 0, "{}", removed.stderr);
     assert_eq!(place.finish(&["stages", "list", "--json"]).stdout, "");
 }
+
+#[test]
+fn a_patch_for_a_folder_that_moved_on_is_refused_and_nothing_is_lost() {
+    let place = Place::new();
+    let child = format!("meddle {}", place.project.join("a.txt").display());
+    let finished = place.run(&child, &["--json", "--apply"]);
+    assert_eq!(finished.code(), 1, "{}{}", finished.stdout, finished.stderr);
+    let ended = ended(&finished);
+    assert_eq!(place.read("a.txt"), "meddled\n");
+    assert!(ended["error"].as_str().unwrap().contains("a.txt"), "{ended}");
+    assert!(Path::new(ended["stage"].as_str().unwrap()).is_dir());
+    assert!(std::fs::read_to_string(ended["patch"].as_str().unwrap()).unwrap().contains("+changed"));
+}
+
+#[test]
+fn a_strict_box_holds_what_the_child_would_not_tell() {
+    let place = Place::new();
+    place.write("policy.json", r#"{"deny_network":["*"]}"#);
+    let outside = place.data.join("outside");
+    std::fs::create_dir_all(&place.data).unwrap();
+    let fixture = format!("{}/tests/it/fixtures/abp_child.py", env!("CARGO_MANIFEST_DIR"));
+    // The system's own python: one of a version manager lives in the user's home, which the box closes.
+    let sidecar = format!("/usr/bin/python3 {fixture} escape {}", outside.display());
+    let args = [
+        "run",
+        "x",
+        "--sidecar",
+        &sidecar,
+        "--policy",
+        "policy.json",
+        "--sandbox",
+        "strict",
+        "--read",
+        &fixture,
+    ];
+    let mut args = args.to_vec();
+    args.push("--json");
+    let finished = place.finish(&args);
+    assert_eq!(finished.code(), 0, "{}{}", finished.stdout, finished.stderr);
+    assert!(finished.stdout.contains("write: Permission denied"), "{}", finished.stdout);
+    assert!(!outside.exists());
+    assert!(!finished.stdout.contains("connect: Connection refused"), "{}", finished.stdout);
+    let receipt = receipt(&ended(&finished));
+    let enforcement = &receipt["usage_raw"]["outrigger"]["enforcement"];
+    assert_eq!((&enforcement["files"], &enforcement["network"]), (&json!("enforced"), &json!("enforced")));
+}
+
+/// A model server on loopback.
+struct Model {
+    child: std::process::Child,
+    port: u64,
+}
+
+impl Model {
+    fn start() -> Self {
+        use std::io::{BufRead, BufReader};
+        let program = format!("{}/../../fakes/anthropic.py", env!("CARGO_MANIFEST_DIR"));
+        let mut command = std::process::Command::new("python3");
+        command.arg(program).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap();
+        Self { child, port: said["port"].as_u64().unwrap() }
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_real_claude_code_takes_work_orders_and_does_not_do_what_the_policy_denies() {
+    let modules = std::env::var_os("OUTRIGGER_NPM_ANTHROPIC_AI_CLAUDE_CODE").expect(
+        "OUTRIGGER_NPM_ANTHROPIC_AI_CLAUDE_CODE must name the folder that holds Claude Code: run the tests with `cargo xtask test`",
+    );
+    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    let claude =
+        Path::new(&modules).join(format!("node_modules/@anthropic-ai/claude-code-linux-{machine}/claude"));
+    let model = Model::start();
+    let place = Place::new();
+    place.write("policy.json", r#"{"disallowed_tools":["Write"]}"#);
+    let sidecar = format!("node {}/../../sdk/node/examples/abp-claude.mjs", env!("CARGO_MANIFEST_DIR"));
+    let run = |task: &str| {
+        let args = ["run", task, "--sidecar", &sidecar, "--policy", "policy.json", "--json"];
+        let mut command = place.command(&args);
+        command
+            .env("HOME", &place.data)
+            .env("CLAUDE_COMMAND", &claude)
+            .env("CLAUDE_CONFIG_DIR", place.data.join("claude"))
+            .env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{}", model.port))
+            .env("ANTHROPIC_API_KEY", "none")
+            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+            .env("DISABLE_AUTOUPDATER", "1")
+            .env("IS_SANDBOX", "1");
+        Running::start(&mut command).finish()
+    };
+    std::fs::create_dir_all(&place.data).unwrap();
+    let spoke = run("{{say hello from the model}}");
+    assert_eq!(spoke.code(), 0, "{}{}", spoke.stdout, spoke.stderr);
+    assert!(spoke.stdout.contains("hello from the model"), "{}", spoke.stdout);
+    assert_eq!(ended(&spoke)["usage"]["output_tokens"], 12);
+
+    let denied = run(r#"{{use Write {"file_path":"made.txt","content":"x"}}}"#);
+    assert_eq!(denied.code(), 0, "{}{}", denied.stdout, denied.stderr);
+    let ended = ended(&denied);
+    assert_eq!(ended["files"].as_array().unwrap().len(), 0, "{ended}");
+    let receipt = receipt(&ended);
+    let outrigger = &receipt["usage_raw"]["outrigger"];
+    assert_eq!(outrigger["enforcement"]["tools"], "enforced", "{outrigger}");
+    assert_ne!(outrigger["decisions"]["denied"], 0, "{outrigger}");
+}
