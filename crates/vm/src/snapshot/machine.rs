@@ -390,6 +390,8 @@ fn check_frames(st: &State, regs: &[Value]) -> Read<()> {
             require(record, "a suspendable frame has no record")?;
         }
     }
+    // More would be forgotten by the next snapshot, and a frame might stand on them.
+    require(regs.len() == st.registers_in_use(), "the registers are not those of the frames")?;
     require(st.frames.is_empty() || st.pc <= 65_536, "the machine stands nowhere")
 }
 
