@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::process::{Finished, Running, Tag, outrigger};
+use crate::process::{Finished, PATIENCE, Running, Tag, outrigger, wait_until};
 
 /// A project, and a home of its own for receipts and copies.
 struct Place {
@@ -445,8 +445,12 @@ fn a_run_whose_host_was_killed_gets_its_receipt_from_the_next_one() {
     let sidecar = sidecar("polite");
     let running = place.start(&["run", "x", "--sidecar", &sidecar, "--policy", "open.json", "--json"]);
     running.wait_for_output("waiting");
-    // What was heard is on disk within a second.
-    std::thread::sleep(Duration::from_millis(1500));
+    let recorded = || {
+        let files = std::fs::read_dir(place.data.join("outrigger/receipts")).unwrap().flatten();
+        let mut parts = files.filter(|file| file.file_name().to_string_lossy().ends_with(".trace.part"));
+        parts.any(|part| std::fs::read_to_string(part.path()).is_ok_and(|text| text.contains("waiting")))
+    };
+    wait_until(PATIENCE, recorded).expect("what was heard is soon on disk");
     running.signal("KILL");
     running.finish();
     let stages = place.finish(&["stages", "list", "--json"]);
