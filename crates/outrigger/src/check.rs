@@ -1,6 +1,7 @@
 //! `outrigger check`: does a sidecar keep to its protocol? Every rule as a named check with its evidence, for people and for CI.
 
 use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -93,7 +94,9 @@ pub(crate) fn run(command: CheckCommand, format: Format) -> anyhow::Result<ExitC
 async fn abp(args: AbpArgs, format: Format) -> anyhow::Result<u8> {
     // It works in a folder of its own, so that nothing is lost if it does more than it is told.
     let folder = std::env::temp_dir().join(format!("outrigger-check-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    // Never one that was already there: somebody else may have put it there.
+    let made = std::fs::DirBuilder::new().mode(0o700).create(&folder);
+    made.with_context(|| format!("{} cannot be made", folder.display()))?;
     let checked = try_it(&args, &folder, format).await;
     // What it left there is of no use to anybody.
     let _ = std::fs::remove_dir_all(&folder);
