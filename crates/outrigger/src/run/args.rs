@@ -17,8 +17,9 @@ Exit status:
   125  outrigger itself failed, or the order is wrong
   130  cancelled
 
-Ctrl-C once cancels the run (the backend may still hand in its receipt); twice kills it. Either way there is a
-receipt, and nothing is left running.
+Ctrl-C once cancels the run (the backend may still hand in its receipt); twice kills it. When standard input is a
+pipe and its other end closes, the owner is gone and the run is cancelled too. Either way there is a receipt, and
+nothing is left running.
 
 Examples:
   outrigger run \"say hello\" --backend mock

@@ -91,7 +91,9 @@ async fn go(args: RunArgs, format: Format) -> anyhow::Result<u8> {
     let supervisor = supervisor();
     let conducted = {
         let mut conducted = std::pin::pin!(conduct::conduct(&supervisor, job, &mut live, control));
-        let mut owner = Owner::watch(StdinArg::Null)?;
+        // A pipe that closes is an owner that left, unless it only brought the order.
+        let brings_order = args.order.as_deref().is_some_and(|path| path.as_os_str() == "-");
+        let mut owner = Owner::watch(if brings_order { StdinArg::Null } else { StdinArg::Lifeline })?;
         loop {
             tokio::select! {
                 ended = &mut conducted => break ended,

@@ -320,6 +320,31 @@ fn nothing_outlives_a_run_that_is_killed() {
 }
 
 #[test]
+fn an_owner_that_leaves_or_interrupts_ends_the_run_with_a_receipt() {
+    type End = fn(&mut Running);
+    let ends: [(&str, End); 2] =
+        [("closed stdin", |run| drop(run.child.stdin.take())), ("SIGINT", |run| run.signal("INT"))];
+    for (what, end) in ends {
+        for round in 0..20 {
+            let place = Place::new();
+            place.write("open.json", "{}");
+            let tag = Tag::new();
+            let sidecar = sidecar("family");
+            let args =
+                ["run", "x", "--sidecar", &sidecar, "--policy", "open.json", "--json", "--env", tag.as_arg()];
+            let mut running = place.start(&args);
+            running.wait_for_output("waiting");
+            tag.wait_for(2);
+            end(&mut running);
+            let finished = running.finish();
+            tag.must_be_gone(Duration::ZERO, &format!("{what}, round {round}"));
+            assert_eq!(finished.code(), 130, "{what}: {}", finished.stderr);
+            assert_eq!(ended(&finished)["ending"], "cancelled", "{what}");
+        }
+    }
+}
+
+#[test]
 fn times_are_limits_of_their_own() {
     let place = Place::new();
     let cases = [
@@ -411,6 +436,13 @@ fn a_signed_receipt_is_checked_by_a_stranger() {
     let verified = place.finish(&["receipts", "verify", path, "--json"]);
     assert_eq!(verified.code(), 0, "{}{}", verified.stdout, verified.stderr);
     assert!(receipt(&ended)["signature"]["public_key"].is_string());
+    let key = receipt(&ended)["signature"]["public_key"].as_str().unwrap().to_owned();
+    let folder = Path::new(path).parent().unwrap().to_str().unwrap();
+    assert_eq!(place.finish(&["receipts", "verify", folder, "--key", &key]).code(), 0);
+    let unsigned = place.run("complete", &["--json"]);
+    assert_eq!(unsigned.code(), 0, "{}", unsigned.stderr);
+    assert_eq!(place.finish(&["receipts", "verify", folder]).code(), 0);
+    assert_eq!(place.finish(&["receipts", "verify", folder, "--key", &key]).code(), 1, "one is not signed");
     let text = std::fs::read_to_string(path).unwrap();
     let value = receipt(&ended)["signature"]["value"].as_str().unwrap().to_owned();
     let broken = format!("{}{}", if value.starts_with('0') { "1" } else { "0" }, &value[1..]);
