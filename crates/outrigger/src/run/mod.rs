@@ -98,8 +98,8 @@ async fn go(args: RunArgs, format: Format) -> anyhow::Result<u8> {
             tokio::select! {
                 ended = &mut conducted => break ended,
                 wish = owner.next() => {
-                    if wish == Wish::Stop && format == Format::Text {
-                        anstream::eprintln!("cancelling; once more to kill it");
+                    if wish == Wish::Stop {
+                        screen::cancelling(format);
                     }
                     interfere(&remote, wish).await;
                 }

@@ -297,6 +297,15 @@ impl Live {
     }
 }
 
+/// The owner wants the run to end, and will hear no more of it until it does.
+pub(super) fn cancelling(format: Format) {
+    let message = "cancelling; once more to kill it";
+    match format {
+        Format::Json => say::object(&Remark { event: "cancelling", message }),
+        Format::Text => anstream::eprintln!("{message}"),
+    }
+}
+
 #[derive(Serialize)]
 struct Recovered<'a> {
     event: &'static str,

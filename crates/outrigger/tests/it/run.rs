@@ -291,6 +291,8 @@ fn a_second_ctrl_c_does_not_wait_for_a_stubborn_child() {
     running.wait_for_output("never");
     tag.wait_for(2);
     running.signal("INT");
+    // Two signals at once may be delivered as one.
+    running.wait_for_output("cancelling");
     running.signal("INT");
     let finished = running.finish();
     tag.must_be_gone(Duration::ZERO, "after a second signal");
@@ -305,12 +307,14 @@ fn nothing_outlives_a_run_that_is_killed() {
             place.write("open.json", "{}");
             let tag = Tag::new();
             let sidecar = sidecar("stubborn");
-            let args = ["run", "x", "--sidecar", &sidecar, "--policy", "open.json", "--env", tag.as_arg()];
+            let args =
+                ["run", "x", "--sidecar", &sidecar, "--policy", "open.json", "--json", "--env", tag.as_arg()];
             let running = place.start(&args);
             running.wait_for_output("never");
             tag.wait_for(2);
             running.signal(signal);
             if signal == "TERM" {
+                running.wait_for_output("cancelling");
                 running.signal(signal);
             }
             tag.must_be_gone(Duration::from_secs(1), &format!("{signal}, round {round}"));
