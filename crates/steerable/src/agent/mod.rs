@@ -1,0 +1,1 @@
+//! An agent's turn: model, tools, model, until there is an answer.

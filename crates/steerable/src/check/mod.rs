@@ -1,0 +1,1 @@
+//! A conformance report for any sidecar that speaks this dialect.

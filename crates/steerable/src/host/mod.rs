@@ -1,0 +1,1 @@
+//! The parent's end: starts a sidecar, calls it, and hears its streams.

@@ -1,0 +1,1 @@
+//! Model providers: one call of a model as a stream of events.

@@ -1,0 +1,1 @@
+//! HTTP and server-sent events: how the runtime reaches the outside.

@@ -1,0 +1,1 @@
+//! The child's end: serves JSON-RPC on standard input and output.

@@ -1,0 +1,1 @@
+//! Sessions, transcripts, traces and settings, in memory or in SQLite.
