@@ -63,6 +63,12 @@ const NEEDS: &[Need] = &[
         "the test of our JSON-RPC peer against another implementation",
     ),
     npm(
+        "@modelcontextprotocol/server-everything",
+        "2026.8.31",
+        Scripts::Skip,
+        "the tests that give an agent the tools of a real MCP server",
+    ),
+    npm(
         "@anthropic-ai/claude-code",
         "2.1.325",
         Scripts::Skip,
