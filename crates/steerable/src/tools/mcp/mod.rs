@@ -1,0 +1,8 @@
+//! MCP servers as tools: started or reached when a turn first names them, kept for the session, reached again when they
+//! went away.
+
+mod servers;
+mod spec;
+
+pub use servers::{Connected, McpError, Offer, ServerHealth, Servers, Since};
+pub use spec::{McpSpec, McpSpecError, Reach};
