@@ -1,5 +1,18 @@
 //! The integration tests of this crate, one binary, which is also its own launcher and its own children.
 
+/// Functions as trials, each under its own name.
+macro_rules! trials {
+    ($($name:ident),* $(,)?) => {
+        vec![$(libtest_mimic::Trial::test(stringify!($name), || {
+            $name();
+            Ok(())
+        })),*]
+    };
+}
+
+mod server;
+mod server_scenarios;
+
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
