@@ -100,6 +100,15 @@ pub enum Lane {
     Event,
 }
 
+/// What the ids of own calls look like on the wire. They count up from 1 and are never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallIds {
+    /// Numbers: `1`, `2`, …
+    Numbers,
+    /// Texts that begin with this, for example `srv_1`, `srv_2`, …, so that they cannot be taken for the other side's.
+    Prefixed(&'static str),
+}
+
 /// How long a call may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deadline {

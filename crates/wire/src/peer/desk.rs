@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use tokio::task::AbortHandle;
 
 use super::config::{Crowded, DuplicateIds, IncomingLimits};
+use super::outbox::Reply;
 use crate::rpc::{Id, IdKind};
 
 /// A request that was admitted. Ids can be null or repeated; tickets are unique.
@@ -72,7 +73,7 @@ enum Stage {
 #[derive(Debug)]
 struct Batch {
     missing: usize,
-    line: Vec<u8>,
+    reply: Reply,
 }
 
 impl Desk {
@@ -161,32 +162,40 @@ impl Desk {
             return None;
         }
         let key = BatchKey(self.fresh());
-        self.batches.insert(key, Batch { missing: answers, line: Vec::new() });
+        self.batches
+            .insert(key, Batch { missing: answers, reply: Reply { line: Vec::new(), receipts: Vec::new() } });
         Some(key)
     }
 
-    /// Takes an answer and gives the lines that can be written now.
+    /// Takes an answer and gives `send` what can be written now.
     ///
     /// Answers of a batch are collected into one array. Should that outgrow a line, what there is goes out as an array
     /// of its own: the caller matches by id, and nothing is lost.
-    pub(super) fn collect(&mut self, batch: Option<BatchKey>, answer: Vec<u8>) -> Vec<Vec<u8>> {
+    pub(super) fn collect(
+        &mut self,
+        batch: Option<BatchKey>,
+        mut answer: Reply,
+        mut send: impl FnMut(Reply),
+    ) {
         let Some((key, batch)) = batch.and_then(|key| Some((key, self.batches.get_mut(&key)?))) else {
-            return vec![answer];
+            return send(answer);
         };
-        let mut lines = Vec::new();
-        if !batch.line.is_empty() && batch.line.len() + answer.len() + 2 > self.max_line {
-            batch.line.push(b']');
-            lines.push(std::mem::take(&mut batch.line));
+        let whole = |reply: &mut Reply| {
+            reply.line.push(b']');
+            Reply { line: std::mem::take(&mut reply.line), receipts: std::mem::take(&mut reply.receipts) }
+        };
+        let reply = &mut batch.reply;
+        if !reply.line.is_empty() && reply.line.len() + answer.line.len() + 2 > self.max_line {
+            send(whole(reply));
         }
-        batch.line.push(if batch.line.is_empty() { b'[' } else { b',' });
-        batch.line.extend_from_slice(&answer);
+        reply.line.push(if reply.line.is_empty() { b'[' } else { b',' });
+        reply.line.extend_from_slice(&answer.line);
+        reply.receipts.append(&mut answer.receipts);
         batch.missing -= 1;
         if batch.missing == 0 {
-            batch.line.push(b']');
-            lines.push(std::mem::take(&mut batch.line));
+            send(whole(&mut batch.reply));
             self.batches.remove(&key);
         }
-        lines
     }
 
     /// Whether reading should pause because no further request has a place.
@@ -306,12 +315,19 @@ mod tests {
     fn answers_of_a_batch_leave_together_or_in_lines_that_fit() {
         let mut desk = desk(1, 9, Crowded::Refuse);
         assert_eq!(desk.open_batch(0), None);
-        assert_eq!(desk.collect(None, b"1".to_vec()), [b"1".to_vec()]);
+        assert_eq!(collected(&mut desk, None, "1"), ["1"]);
         let batch = desk.open_batch(2);
-        assert_eq!(desk.collect(batch, b"1".to_vec()), Vec::<Vec<u8>>::new());
-        assert_eq!(desk.collect(batch, b"2".to_vec()), [b"[1,2]".to_vec()]);
+        assert!(collected(&mut desk, batch, "1").is_empty());
+        assert_eq!(collected(&mut desk, batch, "2"), ["[1,2]"]);
         let batch = desk.open_batch(2);
-        assert!(desk.collect(batch, vec![b'1'; 18]).is_empty());
-        assert_eq!(desk.collect(batch, b"2".to_vec()), [b"[111111111111111111]".to_vec(), b"[2]".to_vec()]);
+        assert!(collected(&mut desk, batch, &"1".repeat(18)).is_empty());
+        assert_eq!(collected(&mut desk, batch, "2"), ["[111111111111111111]", "[2]"]);
+    }
+
+    fn collected(desk: &mut Desk, batch: Option<BatchKey>, answer: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        let answer = Reply { line: answer.into(), receipts: Vec::new() };
+        desk.collect(batch, answer, |reply| lines.push(String::from_utf8(reply.line).unwrap()));
+        lines
     }
 }

@@ -7,12 +7,13 @@ use serde_json::value::RawValue;
 use tokio::io::AsyncRead;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::calls::{CallId, Reply, Settled};
+use super::calls::{Reply, Settled};
 use super::config::{CancelWire, Crowded};
 use super::desk::{BatchKey, Rejected, Ticket, Work};
 use super::end::End;
 use super::handle::{Owner, Peer};
 use super::handler::{Answer, BoxFuture, Call, Complaint, Note, Outcome, Reaction};
+use super::outbox::Reply as Queued;
 use super::shared::{EndOnDrop, Phase, QueuedNote, Shared};
 use crate::line::{Item, LineReadError, LineReader};
 use crate::rpc::{self, Defect, Id, Incoming, Message, Refusal, Shape};
@@ -93,6 +94,7 @@ impl Driver {
     ) -> Option<End> {
         loop {
             self.start_ready();
+            self.write_answers();
             let (flow, deadline) = self.plan()?;
             let item = tokio::select! {
                 biased;
@@ -109,13 +111,21 @@ impl Driver {
                 Err(LineReadError::Line(error)) => return Some(End::Line(error)),
                 Err(LineReadError::Io(error)) => return Some(End::Read { message: error.to_string() }),
             }
-            // Everything that arrived together is taken at once, as long as there is room for it.
-            while self.may_read_on() {
+            // Everything that arrived together is taken at once, as long as there is room for it, and what could be answered
+            // at once is written together.
+            let broken = loop {
+                if !self.may_read_on() {
+                    break None;
+                }
                 match reader.next_buffered() {
                     Ok(Some(item)) => self.take(item),
-                    Ok(None) => break,
-                    Err(error) => return Some(End::Line(error)),
+                    Ok(None) => break None,
+                    Err(error) => break Some(End::Line(error)),
                 }
+            };
+            if broken.is_some() {
+                self.write_answers();
+                return broken;
             }
         }
     }
@@ -126,6 +136,7 @@ impl Driver {
         tokio::pin!(time);
         loop {
             self.start_ready();
+            self.write_answers();
             let end = match &self.shared.state().phase {
                 Phase::Draining(end) => end.clone(),
                 Phase::Open | Phase::Ended(_) => return,
@@ -135,6 +146,20 @@ impl Driver {
                 () = self.shared.wake_driver.notified() => {}
                 () = &mut time => return self.shared.finish(end),
             }
+        }
+    }
+
+    /// Has the answers written that wait, now if the pipe takes them.
+    fn write_answers(&self) {
+        let (any, open) = {
+            let state = self.shared.state();
+            (!state.outbox.is_empty(), matches!(state.phase, Phase::Open))
+        };
+        match (any, open) {
+            (true, true) => self.shared.write_now(),
+            // In a drain the writer must have the last word, because it is the writer who sees that all is done.
+            (_, false) => self.shared.wake_writer.notify_one(),
+            (false, true) => {}
         }
     }
 
@@ -206,7 +231,7 @@ impl Driver {
             }
             Message::Notification { method, params, .. } => self.take_notification(&method, params),
             Message::Response { id, result, .. } => self.settle(&id, Reply::Result(result)),
-            Message::Error { id: Some(id), error, .. } if id.as_u64().is_some() => {
+            Message::Error { id: Some(id), error, .. } if self.shared.call_of(&id).is_some() => {
                 self.settle(&id, Reply::Error(error));
             }
             Message::Error { error, .. } => self.complain(&Complaint::OrphanError(&error), None, None),
@@ -264,8 +289,8 @@ impl Driver {
     fn settle(&self, id: &Id, reply: Reply<'_>) {
         let settled = {
             let mut state = self.shared.state();
-            let settled = match id.as_u64() {
-                Some(id) => state.calls.settle(CallId(id), reply),
+            let settled = match self.shared.call_of(id) {
+                Some(id) => state.calls.settle(id, reply),
                 None => Settled::Unknown,
             };
             match settled {
@@ -318,9 +343,7 @@ impl Driver {
     fn reply(&self, id: &Id, batch: Option<BatchKey>, outcome: &Outcome) {
         let line = self.shared.encode_answer(id, outcome);
         let mut state = self.shared.state();
-        for line in state.desk.collect(batch, line) {
-            state.outbox.push_reply(line);
-        }
+        state.reply(batch, Queued { line, receipts: Vec::new() });
         drop(state);
         self.shared.wake_writer.notify_one();
     }
@@ -343,7 +366,10 @@ impl Driver {
         let Work { id, method, params, .. } = work;
         let call = Call { peer, id: id.clone(), method, params };
         match catch_unwind(AssertUnwindSafe(|| self.shared.handler.request(call))) {
-            Ok(Answer::Now(outcome)) => self.shared.answer(ticket, &id, &outcome),
+            Ok(Answer::Now(outcome)) => self.shared.answer_with_others(ticket, &id, &outcome, None),
+            Ok(Answer::Receipted { outcome, written }) => {
+                self.shared.answer_with_others(ticket, &id, &outcome, Some(written));
+            }
             Ok(Answer::Later(future)) => {
                 let task = tokio::spawn(run(Arc::clone(&self.shared), ticket, id, future));
                 self.shared.state().desk.attach(ticket, task.abort_handle());

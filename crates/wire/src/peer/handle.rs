@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{SemaphorePermit, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use super::calls::{CallId, Receiver};
-use super::config::{Deadline, Lane, PeerConfig};
+use super::config::{CallIds, Deadline, Lane, PeerConfig};
 use super::end::{CallError, End, NotifyError};
 use super::handler::Handler;
 use super::shared::{Counts, Phase, Shared};
 use super::{drive, write};
-use crate::rpc::{self, Id};
+use crate::rpc;
 use crate::tape::Tape;
 
 /// The two streams of a conversation, and a tape if it is to be recorded.
@@ -22,6 +22,7 @@ pub struct Wiring {
     pub(super) input: Box<dyn AsyncRead + Send + Unpin>,
     pub(super) output: Box<dyn AsyncWrite + Send + Unpin>,
     pub(super) tape: Option<Tape>,
+    pub(super) call_ids: CallIds,
 }
 
 impl Wiring {
@@ -30,7 +31,14 @@ impl Wiring {
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Self {
-        Self { input: Box::new(input), output: Box::new(output), tape: None }
+        Self { input: Box::new(input), output: Box::new(output), tape: None, call_ids: CallIds::Numbers }
+    }
+
+    /// Gives own calls ids of another look than numbers.
+    #[must_use]
+    pub fn call_ids(mut self, call_ids: CallIds) -> Self {
+        self.call_ids = call_ids;
+        self
     }
 
     /// Records both directions.
@@ -70,8 +78,8 @@ pub enum Offered {
 impl Peer {
     /// Starts a conversation. Must be called within a tokio runtime.
     pub fn start(wiring: Wiring, handler: Arc<dyn Handler>, config: PeerConfig) -> Self {
-        let Wiring { input, output, tape } = wiring;
-        let shared = Arc::new(Shared::new(config, handler, tape, write::Pen::new(output)));
+        let Wiring { input, output, tape, call_ids } = wiring;
+        let shared = Arc::new(Shared::new(config, handler, tape, call_ids, write::Pen::new(output)));
         let owner = Arc::new(Owner { shared: Arc::clone(&shared) });
         tokio::spawn(drive::drive(Arc::clone(&shared), Arc::downgrade(&owner), input));
         tokio::spawn(drive::listen(Arc::clone(&shared), Arc::downgrade(&owner)));
@@ -149,6 +157,63 @@ impl Peer {
         Ok(())
     }
 
+    /// Sends notifications that are written already: whole lines, each with its newline. They cost one wait for room and
+    /// one wake of the writer together, and arrive one after the other. `method` is only what errors call them.
+    ///
+    /// # Errors
+    /// When the conversation is over, or one of the lines is too long; then none is sent.
+    pub async fn notify_lines(
+        &self,
+        lane: Lane,
+        method: &str,
+        mut lines: Vec<u8>,
+    ) -> Result<(), NotifyError> {
+        let shared = &*self.owner.shared;
+        if lines.last() == Some(&b'\n') {
+            lines.pop();
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let limit = shared.config.max_line_out;
+        if lines.len() > limit
+            && let Some(line) = lines.split(|byte| *byte == b'\n').find(|line| line.len() > limit)
+        {
+            return Err(NotifyError::TooLong { method: method.to_owned(), length: line.len(), limit });
+        }
+        let cost = shared.cost(lines.len());
+        let ended = || NotifyError::Ended { method: method.to_owned(), end: shared.end_reason() };
+        let permit = shared.room.acquire_many(cost).await.map_err(|_| ended())?;
+        permit.forget();
+        let mut state = shared.state();
+        if let Phase::Ended(_) = state.phase {
+            drop(state);
+            return Err(ended());
+        }
+        state.outbox.push_paid(lane, lines, cost);
+        drop(state);
+        shared.wake_writer.notify_one();
+        Ok(())
+    }
+
+    /// Waits until everything that was sent on `lane` before has been written, and with it what is more urgent.
+    ///
+    /// # Errors
+    /// When the conversation ended before that; why.
+    pub async fn written(&self, lane: Lane) -> Result<(), End> {
+        let shared = &*self.owner.shared;
+        let (receipt, written) = oneshot::channel();
+        {
+            let mut state = shared.state();
+            if let Phase::Ended(end) = &state.phase {
+                return Err(end.clone());
+            }
+            state.outbox.push_mark(lane, receipt);
+        }
+        shared.wake_writer.notify_one();
+        written.await.map_err(|_| shared.end_reason())
+    }
+
     /// Sends an event if there is room, dropping older events if there is not. Never waits.
     ///
     /// # Errors
@@ -216,7 +281,7 @@ impl Peer {
         }
         let (id, answer) = state.calls.open(method, deadline);
         // Encoded under the lock so that ids go out in order; it is a copy of the params and little more.
-        rpc::encode_request(&mut line, &Id::from(id.0), method, params);
+        rpc::encode_request(&mut line, &shared.wire_id(id), method, params);
         let limit = shared.config.max_line_out;
         if line.len() > limit {
             state.calls.forget(id);

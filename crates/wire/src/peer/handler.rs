@@ -95,14 +95,26 @@ pub struct Note {
 pub enum Answer {
     /// It is known already. Cheaper than a future, and answered in order.
     Now(Outcome),
+    /// It is known already, and `written` is told when it has been written: what is sent after that cannot arrive with
+    /// the answer, let alone before it. If it never is written, the sender is dropped.
+    Receipted {
+        /// The answer.
+        outcome: Outcome,
+        /// Who is told.
+        written: Receipt,
+    },
     /// It will be known later.
     Later(BoxFuture<Outcome>),
 }
+
+/// Tells that something has been written.
+pub type Receipt = tokio::sync::oneshot::Sender<()>;
 
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Now(outcome) => f.debug_tuple("Now").field(outcome).finish(),
+            Self::Receipted { outcome, .. } => f.debug_tuple("Receipted").field(outcome).finish(),
             Self::Later(_) => f.write_str("Later"),
         }
     }

@@ -74,11 +74,11 @@ mod shared;
 mod write;
 
 pub use config::{
-    CancelWire, Crowded, Deadline, DuplicateIds, IncomingLimits, Lane, OutboxLimits, PeerConfig,
+    CallIds, CancelWire, Crowded, Deadline, DuplicateIds, IncomingLimits, Lane, OutboxLimits, PeerConfig,
 };
 pub use end::{CallError, End, NotifyError};
 pub use handle::{Offered, Peer, Wiring};
 pub use handler::{
-    Answer, BoxFuture, Call, Complaint, Farewell, Handler, NoMethods, Note, Outcome, Reaction,
+    Answer, BoxFuture, Call, Complaint, Farewell, Handler, NoMethods, Note, Outcome, Reaction, Receipt,
 };
 pub use shared::Counts;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::config::{Lane, OutboxLimits};
+use super::handler::Receipt;
 
 /// Lines that wait to be written.
 #[derive(Debug)]
@@ -16,10 +17,18 @@ pub(super) struct Outbox {
     events_dropped: u64,
 }
 
-/// A line and what it occupies.
+/// An answer, and who is told when it has been written.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) line: Vec<u8>,
+    pub(super) receipts: Vec<Receipt>,
+}
+
+/// A line, or several with newlines between them, and what they occupy. A letter without a line is only a mark.
 #[derive(Debug)]
 struct Letter {
     line: Vec<u8>,
+    receipts: Vec<Receipt>,
     /// Whose room it takes: a reply's, or a sender's that paid `cost` for it.
     account: Account,
 }
@@ -32,11 +41,13 @@ enum Account {
 }
 
 /// What a batch of lines for the writer comes to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) lines: u64,
     /// What senders paid and may now be given back.
     pub(super) refund: usize,
+    /// Who is told when the lines have been written.
+    pub(super) receipts: Vec<Receipt>,
 }
 
 impl Outbox {
@@ -53,24 +64,27 @@ impl Outbox {
     }
 
     /// Adds an answer. Answers are never refused; no further request is started while [`Outbox::replies_are_full`].
-    pub(super) fn push_reply(&mut self, line: Vec<u8>) {
+    pub(super) fn push_reply(&mut self, Reply { line, receipts }: Reply) {
         self.reply_bytes += line.len();
-        self.control.push_back(Letter { line, account: Account::Reply });
+        self.control.push_back(Letter { line, receipts, account: Account::Reply });
     }
 
     /// Adds a call or a notification whose sender has paid for its room.
     pub(super) fn push_paid(&mut self, lane: Lane, line: Vec<u8>, cost: u32) {
-        let letter = Letter { line, account: Account::Sender { cost } };
-        match lane {
-            Lane::Control => self.control.push_back(letter),
-            Lane::Action | Lane::Event => self.actions.push_back(letter),
-        }
+        let letter = Letter { line, receipts: Vec::new(), account: Account::Sender { cost } };
+        self.lane(lane).push_back(letter);
+    }
+
+    /// Marks a place: the receipt is due when everything that is before it has been written.
+    pub(super) fn push_mark(&mut self, lane: Lane, receipt: Receipt) {
+        let mark = Letter { line: Vec::new(), receipts: vec![receipt], account: Account::Sender { cost: 0 } };
+        self.lane(lane).push_back(mark);
     }
 
     /// Adds an event and drops the oldest ones if there are too many; returns how many were dropped.
     pub(super) fn push_event(&mut self, line: Vec<u8>) -> u64 {
         self.event_bytes += line.len();
-        self.events.push_back(Letter { line, account: Account::Event });
+        self.events.push_back(Letter { line, receipts: Vec::new(), account: Account::Event });
         let mut dropped = 0;
         while (self.events.len() > self.limits.events || self.event_bytes > self.limits.event_bytes)
             && let Some(oldest) = self.events.pop_front()
@@ -86,15 +100,19 @@ impl Outbox {
     pub(super) fn take(&mut self, buffer: &mut Vec<u8>, enough: usize, mut each: impl FnMut(&[u8])) -> Taken {
         let mut taken = Taken::default();
         while buffer.len() < enough
-            && let Some(letter) = self.pop()
+            && let Some(mut letter) = self.pop()
         {
+            taken.receipts.append(&mut letter.receipts);
             match letter.account {
                 Account::Reply => self.reply_bytes -= letter.line.len(),
                 Account::Sender { cost } => taken.refund += cost as usize,
                 Account::Event => self.event_bytes -= letter.line.len(),
             }
+            if letter.line.is_empty() {
+                continue;
+            }
             each(&letter.line);
-            taken.lines += 1;
+            taken.lines += 1 + memchr::memchr_iter(b'\n', &letter.line).count() as u64;
             buffer.extend_from_slice(&letter.line);
             buffer.push(b'\n');
         }
@@ -127,6 +145,13 @@ impl Outbox {
         (self.reply_bytes, self.event_bytes) = (0, 0);
     }
 
+    fn lane(&mut self, lane: Lane) -> &mut VecDeque<Letter> {
+        match lane {
+            Lane::Control => &mut self.control,
+            Lane::Action | Lane::Event => &mut self.actions,
+        }
+    }
+
     fn pop(&mut self) -> Option<Letter> {
         self.control.pop_front().or_else(|| self.actions.pop_front()).or_else(|| self.events.pop_front())
     }
@@ -144,25 +169,29 @@ mod tests {
         (String::from_utf8(buffer).unwrap(), taken)
     }
 
+    fn reply(line: &str) -> Reply {
+        Reply { line: line.into(), receipts: Vec::new() }
+    }
+
     #[test]
     fn answers_and_control_overtake_actions_and_actions_overtake_events() {
         let mut outbox = Outbox::new(LIMITS);
         outbox.push_event(b"event".to_vec());
         outbox.push_paid(Lane::Action, b"action".to_vec(), 7);
         outbox.push_paid(Lane::Control, b"control".to_vec(), 8);
-        outbox.push_reply(b"reply".to_vec());
+        outbox.push_reply(reply("reply"));
         assert_eq!(outbox.bytes(), 27);
         let (text, taken) = take(&mut outbox, 1000);
         assert_eq!(text, "control\nreply\naction\nevent\n");
-        assert_eq!(taken, Taken { lines: 4, refund: 15 });
+        assert_eq!((taken.lines, taken.refund), (4, 15));
         assert!(outbox.is_empty());
     }
 
     #[test]
     fn a_batch_is_bounded_but_never_empty_while_something_waits() {
         let mut outbox = Outbox::new(LIMITS);
-        outbox.push_reply(b"a long line".to_vec());
-        outbox.push_reply(b"another".to_vec());
+        outbox.push_reply(reply("a long line"));
+        outbox.push_reply(reply("another"));
         assert_eq!(take(&mut outbox, 1).0, "a long line\n");
         assert_eq!(take(&mut outbox, 1).0, "another\n");
     }
@@ -184,11 +213,24 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_comes_with_what_was_sent_before_it_and_is_no_line() {
+        let mut outbox = Outbox::new(LIMITS);
+        let (receipt, _written) = tokio::sync::oneshot::channel();
+        outbox.push_paid(Lane::Action, b"one\ntwo".to_vec(), 7);
+        outbox.push_mark(Lane::Action, receipt);
+        outbox.push_paid(Lane::Action, b"three".to_vec(), 5);
+        let (text, taken) = take(&mut outbox, 1);
+        assert_eq!((text.as_str(), taken.lines, taken.receipts.len()), ("one\ntwo\n", 2, 0));
+        let (text, taken) = take(&mut outbox, 1);
+        assert_eq!((text.as_str(), taken.lines, taken.receipts.len()), ("three\n", 1, 1));
+    }
+
+    #[test]
     fn replies_are_full_one_past_the_limit_and_not_at_it() {
         let mut outbox = Outbox::new(LIMITS);
-        outbox.push_reply(b"1234".to_vec());
+        outbox.push_reply(reply("1234"));
         assert!(!outbox.replies_are_full());
-        outbox.push_reply(b"5".to_vec());
+        outbox.push_reply(reply("5"));
         assert!(outbox.replies_are_full());
         take(&mut outbox, 1);
         assert!(!outbox.replies_are_full());

@@ -8,11 +8,11 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 
 use super::calls::{CallId, Calls};
-use super::config::{CancelWire, Crowded, Lane, PeerConfig};
-use super::desk::{Desk, Ticket};
+use super::config::{CallIds, CancelWire, Crowded, Lane, PeerConfig};
+use super::desk::{BatchKey, Desk, Ticket};
 use super::end::End;
-use super::handler::{Complaint, Handler, Outcome, Reaction};
-use super::outbox::Outbox;
+use super::handler::{Complaint, Handler, Outcome, Reaction, Receipt};
+use super::outbox::{Outbox, Reply};
 use super::write::Pen;
 use crate::rpc::{self, ErrorObject, Id};
 use crate::tape::Tape;
@@ -50,6 +50,7 @@ pub(super) struct Shared {
     pub(super) config: PeerConfig,
     pub(super) handler: Arc<dyn Handler>,
     pub(super) tape: Option<Tape>,
+    call_ids: CallIds,
     state: Mutex<State>,
     pub(super) pen: Mutex<Pen>,
     /// Room in the outbox, in bytes; senders pay, the writer refunds.
@@ -91,7 +92,13 @@ pub(super) enum Phase {
 }
 
 impl Shared {
-    pub(super) fn new(config: PeerConfig, handler: Arc<dyn Handler>, tape: Option<Tape>, pen: Pen) -> Self {
+    pub(super) fn new(
+        config: PeerConfig,
+        handler: Arc<dyn Handler>,
+        tape: Option<Tape>,
+        call_ids: CallIds,
+        pen: Pen,
+    ) -> Self {
         let state = State {
             phase: Phase::Open,
             calls: Calls::new(),
@@ -107,6 +114,7 @@ impl Shared {
             config,
             handler,
             tape,
+            call_ids,
             state: Mutex::new(state),
             pen: Mutex::new(pen),
             room: Semaphore::new(config.outbox.bytes.clamp(1, Semaphore::MAX_PERMITS)),
@@ -133,14 +141,50 @@ impl Shared {
         u32::try_from(length.min(most)).unwrap_or(u32::MAX)
     }
 
+    /// What an own call is called on the wire.
+    pub(super) fn wire_id(&self, CallId(number): CallId) -> Id {
+        match self.call_ids {
+            CallIds::Numbers => Id::from(number),
+            CallIds::Prefixed(prefix) => Id::text(&format!("{prefix}{number}")),
+        }
+    }
+
+    /// The own call that an id on the wire is for, if it looks like one of ours.
+    pub(super) fn call_of(&self, id: &Id) -> Option<CallId> {
+        let number = match self.call_ids {
+            CallIds::Numbers => id.as_u64()?,
+            CallIds::Prefixed(prefix) => {
+                let text = id.as_text()?;
+                let digits = text.strip_prefix(prefix)?;
+                let number: u64 = digits.parse().ok()?;
+                // `01` and `+1` would parse, and are not what was sent.
+                (number.to_string() == digits).then_some(number)?
+            }
+        };
+        Some(CallId(number))
+    }
+
+    /// Puts an answer that was known at once with the others that wait; the driver writes them together.
+    pub(super) fn answer_with_others(
+        &self,
+        ticket: Ticket,
+        id: &Id,
+        outcome: &Outcome,
+        receipt: Option<Receipt>,
+    ) {
+        let line = self.encode_answer(id, outcome);
+        let mut state = self.state();
+        let Some(released) = state.desk.finish(ticket) else { return };
+        let reply = Reply { line, receipts: receipt.into_iter().collect() };
+        state.reply(released.batch, reply);
+    }
+
     /// Answers a request, once; later answers to the same ticket are dropped.
     pub(super) fn answer(&self, ticket: Ticket, id: &Id, outcome: &Outcome) {
         let line = self.encode_answer(id, outcome);
         let mut state = self.state();
         let Some(released) = state.desk.finish(ticket) else { return };
-        for line in state.desk.collect(released.batch, line) {
-            state.outbox.push_reply(line);
-        }
+        state.reply(released.batch, Reply { line, receipts: Vec::new() });
         let driver_waits = state.paused || state.desk.waiting() > 0;
         // In a drain the writer must have the last word, because it is the writer who sees that all is done.
         let is_alone = state.desk.is_idle() && matches!(state.phase, Phase::Open);
@@ -188,7 +232,8 @@ impl Shared {
     pub(super) fn send_cancels(&self, state: &mut State, given_up: &[CallId]) {
         state.counts.calls_given_up += given_up.len() as u64;
         if let CancelWire::Notify(method) = self.config.cancel {
-            for CallId(id) in given_up {
+            for id in given_up {
+                let id = self.wire_id(*id);
                 let line = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"id":{id}}}}}"#);
                 // Not paid for, but bounded all the same: there is one per call, and calls are paid for.
                 state.outbox.push_paid(Lane::Control, line.into_bytes(), 0);
@@ -260,6 +305,12 @@ impl Shared {
 }
 
 impl State {
+    /// Puts an answer into the outbox, or into its batch until that is complete.
+    pub(super) fn reply(&mut self, batch: Option<BatchKey>, reply: Reply) {
+        let Self { desk, outbox, .. } = self;
+        desk.collect(batch, reply, |reply| outbox.push_reply(reply));
+    }
+
     /// Whether reading must wait until something has been worked off.
     pub(super) fn must_pause(&self, config: &PeerConfig) -> bool {
         let notes_full = config.incoming.crowded == Crowded::Pause

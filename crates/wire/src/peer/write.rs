@@ -12,6 +12,7 @@ use tokio::io::AsyncWrite;
 use tokio::time::timeout;
 
 use super::end::End;
+use super::handler::Receipt;
 use super::shared::{EndOnDrop, Phase, Shared};
 use crate::rpc;
 use crate::tape::Direction;
@@ -24,6 +25,8 @@ pub(super) struct Pen {
     output: Box<dyn AsyncWrite + Send + Unpin>,
     taken: Vec<u8>,
     written: usize,
+    /// Who is told when what was taken has been written.
+    receipts: Vec<Receipt>,
 }
 
 pub(super) async fn write(shared: Arc<Shared>) {
@@ -76,7 +79,8 @@ impl Shared {
             }
             Ok(_) | Err(_) => false,
         };
-        if !done {
+        let more = !self.state().outbox.is_empty();
+        if !done || more {
             self.wake_writer.notify_one();
         }
     }
@@ -114,6 +118,7 @@ fn next(shared: &Shared, pen: &mut Pen) -> Next {
         }
     });
     state.counts.lines_out += taken.lines;
+    pen.receipts.extend(taken.receipts);
     let driver_waits = state.paused || state.desk.waiting() > 0;
     let next = match &state.phase {
         _ if !pen.is_empty() => Next::Write,
@@ -121,6 +126,10 @@ fn next(shared: &Shared, pen: &mut Pen) -> Next {
         Phase::Open | Phase::Draining(_) | Phase::Ended(_) => Next::Wait,
     };
     drop(state);
+    if pen.is_empty() {
+        // Nothing but marks was taken, and what was before them has been written.
+        pen.give_receipts();
+    }
     if taken.refund > 0 {
         shared.room.add_permits(taken.refund);
     }
@@ -178,7 +187,7 @@ fn pen(shared: &Shared) -> MutexGuard<'_, Pen> {
 
 impl Pen {
     pub(super) fn new(output: Box<dyn AsyncWrite + Send + Unpin>) -> Self {
-        Self { output, taken: Vec::new(), written: 0 }
+        Self { output, taken: Vec::new(), written: 0, receipts: Vec::new() }
     }
 
     fn is_empty(&self) -> bool {
@@ -206,6 +215,17 @@ impl Pen {
     }
 
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.output).poll_flush(context)
+        ready!(Pin::new(&mut self.output).poll_flush(context))?;
+        if self.is_empty() {
+            self.give_receipts();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn give_receipts(&mut self) {
+        for receipt in self.receipts.drain(..) {
+            // Who does not want to know any more has gone.
+            let _ = receipt.send(());
+        }
     }
 }

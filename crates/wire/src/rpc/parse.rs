@@ -18,7 +18,10 @@ use super::scan::{self, Flaw, Key};
 /// When the line is not a message; the refusal says what to answer and whom.
 pub fn parse<'a>(line: &'a str, policy: &EnvelopePolicy) -> Result<Incoming<'a>, Refusal> {
     if scan::nests_deeper_than(line, policy.nesting) {
-        return Err(Defect::TooDeep.into());
+        let seen = scan::shallow(line);
+        let id = seen.id.map(Id::from_json).filter(|id| id_is_allowed(id, policy.ids));
+        let shape = if seen.is_reply { Shape::Reply } else { Shape::Call };
+        return Err(Refusal { defect: Defect::TooDeep, id, shape });
     }
     if policy.duplicates == Duplicates::RefuseEverywhere {
         scan::whole_text(line).map_err(|flaw| match flaw {

@@ -37,6 +37,59 @@ pub(super) fn nests_deeper_than(json: &str, limit: NestingLimit) -> bool {
     false
 }
 
+/// What can be told of a message that nests too deeply to be read.
+#[derive(Default)]
+pub(super) struct Shallow<'a> {
+    /// Its last member `id`, if that is no array and no object.
+    pub(super) id: Option<&'a str>,
+    /// It has a result or an error, and no method.
+    pub(super) is_reply: bool,
+}
+
+/// Looks at the members of the outermost object. It neither recurses nor allocates.
+pub(super) fn shallow(json: &str) -> Shallow<'_> {
+    let bytes = json.as_bytes();
+    let (mut id, mut calls, mut answers) = (None, false, false);
+    if !json.trim_ascii_start().starts_with('{') {
+        return Shallow::default();
+    }
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        at += 1;
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let key = at - 1;
+                at = after_string(bytes, at);
+                let after = json.get(at..).unwrap_or_default().trim_ascii_start();
+                if depth == 1 && after.starts_with(':') {
+                    match &json[key..at] {
+                        "\"id\"" => id = scalar(after[1..].trim_ascii_start()).or(id),
+                        "\"method\"" => calls = true,
+                        "\"result\"" | "\"error\"" => answers = true,
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Shallow { id, is_reply: answers && !calls }
+}
+
+/// The number, string or word at the beginning of `json`.
+fn scalar(json: &str) -> Option<&str> {
+    let length = match json.as_bytes().first()? {
+        b'"' => after_string(json.as_bytes(), 1),
+        b'[' | b'{' => return None,
+        _ => json.find([',', '}', ' ', '\t', '\r'])?,
+    };
+    let text = json.get(..length)?;
+    serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok().then_some(text)
+}
+
 /// The offset after the closing quote of the string whose content begins at `at`.
 fn after_string(bytes: &[u8], mut at: usize) -> usize {
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {

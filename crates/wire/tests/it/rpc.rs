@@ -247,6 +247,26 @@ fn nesting_at_the_limit_passes_and_one_past_it_does_not() {
 }
 
 #[test]
+fn a_message_that_nests_too_deeply_is_refused_with_its_id_where_that_can_be_read() {
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    let with = |before: &str, after: &str| format!(r#"{{"jsonrpc":"2.0",{before}"params":{deep}{after}}}"#);
+    let cases = [
+        (with(r#""id":7,"method":"m","#, ""), "refused 7 -32700 TooDeep"),
+        (with(r#""method":"m","#, r#" , "id" : "a\"b" "#), r#"refused "a\"b" -32700 TooDeep"#),
+        (with(r#""method":"m","x":{"id":1},"#, ""), "refused - -32700 TooDeep"),
+        (with(r#""method":"m","id":[1],"#, ""), "refused - -32700 TooDeep"),
+        (with(r#""method":"m","#, r#","id":1x"#), "refused - -32700 TooDeep"),
+        (format!(r#"["id":1,{deep}]"#), "refused - -32700 TooDeep"),
+    ];
+    for (line, expect) in cases {
+        check(&line, expect);
+    }
+    let reply = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{deep}}}"#);
+    let refusal = parse(&reply, &EnvelopePolicy::STANDARD).unwrap_err();
+    assert_eq!(refusal.shape, outrigger_wire::rpc::Shape::Reply);
+}
+
+#[test]
 fn a_million_brackets_neither_recurse_nor_pass() {
     for bomb in ["[".repeat(1_000_000), "{\"a\":".repeat(1_000_000), "[{\"a\":".repeat(500_000)] {
         check(&bomb, "refused - -32700 TooDeep");

@@ -5,6 +5,7 @@ mod ending;
 mod flood;
 mod interop;
 mod requests;
+mod sending;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
