@@ -69,6 +69,11 @@ impl Timestamp {
         Self(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}+00:00"))
     }
 
+    /// A moment that was written before.
+    pub(crate) fn stored(text: String) -> Self {
+        Self(text)
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {

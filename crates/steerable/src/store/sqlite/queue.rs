@@ -1,0 +1,148 @@
+//! What waits for the writing thread: work that somebody waits for, and changes of traces that nobody waits for. Both are
+//! bounded. Without either the thread sleeps and costs nothing.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use super::Writer;
+use crate::store::tracer::TraceOp;
+
+/// How much work may wait; who has more waits with it.
+const WORK: usize = 256;
+
+/// How many changes of traces may wait, and how many bytes they may have together; more are left out.
+const OPS: usize = 16_384;
+const OP_BYTES: usize = 32 << 20;
+
+/// How long changes of traces are gathered before they are written.
+const GATHER: Duration = Duration::from_millis(50);
+
+pub(super) type Work = Box<dyn FnOnce(&mut Writer) + Send>;
+
+/// What the thread does next.
+pub(super) enum Next {
+    Work(Work),
+    Ops(Vec<TraceOp>),
+    End,
+}
+
+pub(super) struct Queue {
+    waiting: Mutex<Waiting>,
+    wake: Condvar,
+    room: Semaphore,
+}
+
+struct Waiting {
+    work: VecDeque<Work>,
+    ops: Vec<TraceOp>,
+    op_bytes: usize,
+    /// When the oldest of the changes came.
+    since: Option<Instant>,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    Closed,
+}
+
+impl Queue {
+    pub(super) fn new() -> Self {
+        let waiting =
+            Waiting { work: VecDeque::new(), ops: Vec::new(), op_bytes: 0, since: None, phase: Phase::Open };
+        Self { waiting: Mutex::new(waiting), wake: Condvar::new(), room: Semaphore::new(WORK) }
+    }
+
+    /// Has work done, when there is room for it; `false` if it never will be.
+    pub(super) async fn ask(&self, work: Work) -> bool {
+        let Ok(permit) = self.room.acquire().await else { return false };
+        // The thread gives it back when it takes the work.
+        permit.forget();
+        let mut waiting = self.waiting();
+        if waiting.phase == Phase::Closed {
+            return false;
+        }
+        waiting.work.push_back(work);
+        self.wake.notify_one();
+        true
+    }
+
+    /// Takes a change of a trace, if there is room.
+    pub(super) fn record(&self, op: TraceOp, bytes: usize) -> bool {
+        let mut waiting = self.waiting();
+        if waiting.phase == Phase::Closed || waiting.ops.len() >= OPS || waiting.op_bytes + bytes > OP_BYTES {
+            return false;
+        }
+        waiting.ops.push(op);
+        waiting.op_bytes += bytes;
+        if waiting.since.is_none() {
+            waiting.since = Some(Instant::now());
+            self.wake.notify_one();
+        } else if waiting.ops.len() == OPS / 2 {
+            self.wake.notify_one();
+        }
+        true
+    }
+
+    /// All changes that wait.
+    pub(super) fn take_ops(&self) -> Vec<TraceOp> {
+        self.waiting().take_ops()
+    }
+
+    /// No more comes; what is there is still done.
+    pub(super) fn close(&self) {
+        self.waiting().phase = Phase::Closed;
+        self.room.close();
+        self.wake.notify_one();
+    }
+
+    /// What to do next; waits until there is something.
+    pub(super) fn next(&self) -> Next {
+        let mut waiting = self.waiting();
+        loop {
+            let closed = waiting.phase == Phase::Closed;
+            let age = waiting.since.map(|since| since.elapsed());
+            if age.is_some_and(|age| closed || age >= GATHER || waiting.ops.len() >= OPS / 2) {
+                return Next::Ops(waiting.take_ops());
+            }
+            if let Some(work) = waiting.work.pop_front() {
+                self.room.add_permits(1);
+                return Next::Work(work);
+            }
+            if closed {
+                return Next::End;
+            }
+            waiting = match age {
+                None => self.wake.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+                Some(age) => {
+                    let waited = self.wake.wait_timeout(waiting, GATHER.saturating_sub(age));
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    fn take_ops(&mut self) -> Vec<TraceOp> {
+        self.since = None;
+        self.op_bytes = 0;
+        std::mem::take(&mut self.ops)
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting = self.waiting();
+        f.debug_struct("Queue").field("work", &waiting.work.len()).field("ops", &waiting.ops.len()).finish()
+    }
+}
