@@ -31,8 +31,7 @@ pub use stream::{MAX_STREAM_ID, PROVIDER_WORDS, StreamParams, Unsaid};
 pub use tool::{descriptor, read_result, read_tool, result_value};
 pub use trace::{EventKind, EventStatus, Span, SpanKind, SpanStatus, Trace, TraceEvent, TraceStatus};
 pub use turn::{
-    Approval, CommandsWish, ContentMode, DEFAULT_MAX_TOOL_CALLS, GrantWishes, McpReach, McpServer, SteerMode,
-    TurnParams,
+    Approval, CommandsWish, ContentMode, DEFAULT_MAX_TOOL_CALLS, GrantWishes, SteerMode, TurnParams,
 };
 
 /// The version of the protocol, in healths and in `lifecycle.ready`.

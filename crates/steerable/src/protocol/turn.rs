@@ -14,9 +14,6 @@ pub const DEFAULT_MAX_TOOL_CALLS: u64 = 10_000;
 /// How long a person has to approve a call.
 const DEFAULT_APPROVAL: Duration = Duration::from_secs(300);
 
-/// The most servers of tools that a turn may name.
-const MAX_SERVERS: usize = 32;
-
 /// What a host says about a turn.
 #[derive(Clone, Debug)]
 pub struct TurnParams {
@@ -42,8 +39,8 @@ pub struct TurnParams {
     pub approval: Option<Approval>,
     /// Whether the model may ask the person.
     pub ask_user: bool,
-    /// Servers of tools.
-    pub mcp: Vec<McpServer>,
+    /// Servers of tools, as the host names them; what they are is for whoever reaches them to judge.
+    pub mcp: Option<Value>,
     /// How many rounds.
     pub max_rounds: Option<u64>,
     /// How many failing calls in a row.
@@ -130,38 +127,6 @@ pub enum ContentMode {
     Final,
 }
 
-/// A server of tools.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct McpServer {
-    /// What its tools are named after.
-    pub name: Option<String>,
-    /// How it is reached.
-    pub reach: McpReach,
-}
-
-/// How a server of tools is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum McpReach {
-    /// As a process.
-    Command {
-        /// The program.
-        command: String,
-        /// Its arguments.
-        args: Vec<String>,
-        /// Its environment, beyond what it inherits.
-        env: Vec<(String, String)>,
-        /// Where it runs.
-        cwd: Option<PathBuf>,
-    },
-    /// Over HTTP.
-    Url {
-        /// The address.
-        url: String,
-        /// Sent with every request.
-        headers: Vec<(String, String)>,
-    },
-}
-
 impl TurnParams {
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ParamError> {
         let response_schema = match fields.raw("responseSchema") {
@@ -182,7 +147,7 @@ impl TurnParams {
             grants: GrantWishes::read(fields)?,
             approval: read_approval(fields)?,
             ask_user: fields.flag("askUser")?.unwrap_or(false),
-            mcp: read_servers(fields)?,
+            mcp: fields.raw("mcp").and_then(|raw| serde_json::from_str(raw.get()).ok()),
             max_rounds: fields.count("maxRounds", 1)?,
             max_tool_errors: fields.count("maxToolErrors", 1)?,
             budget_tokens: fields.count("budgetTokens", 1)?,
@@ -247,40 +212,6 @@ fn read_approval(fields: &Fields<'_>) -> Result<Option<Approval>, ParamError> {
     }))
 }
 
-fn read_servers(fields: &Fields<'_>) -> Result<Vec<McpServer>, ParamError> {
-    let servers = fields.list("mcp")?.unwrap_or_default();
-    if servers.len() > MAX_SERVERS {
-        return Err(fields.wrong("mcp", format!("an array of at most {MAX_SERVERS} servers")));
-    }
-    let server = |(at, raw): (usize, &&RawValue)| {
-        let server = Fields::within(format!("mcp[{at}]"), raw)?;
-        let reach = match (server.text("command")?, server.text("url")?) {
-            (Some(command), None) => McpReach::Command {
-                command,
-                args: server.texts("args")?.unwrap_or_default(),
-                env: texts_by_name(&server, "env")?,
-                cwd: server.text("cwd")?.map(PathBuf::from),
-            },
-            (None, Some(url)) => McpReach::Url { url, headers: texts_by_name(&server, "headers")? },
-            (Some(_), Some(_)) | (None, None) => {
-                return Err(server.wrong("command", "there, or `url`, and not both"));
-            }
-        };
-        Ok(McpServer { name: server.text("name")?, reach })
-    };
-    servers.iter().enumerate().map(server).collect()
-}
-
-fn texts_by_name(fields: &Fields<'_>, name: &str) -> Result<Vec<(String, String)>, ParamError> {
-    let must = || fields.wrong(name, "an object of strings");
-    let entries = fields.object(name).map_err(|_| must())?.unwrap_or_default();
-    let entry = |(name, value)| match value {
-        Value::String(text) => Ok((name, text)),
-        _ => Err(must()),
-    };
-    entries.into_iter().map(entry).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,7 +227,7 @@ mod tests {
         let turn = read("{}").unwrap();
         assert_eq!(turn.grants, GrantWishes::default());
         assert_eq!((turn.approval, turn.budget_max_tool_calls), (None, 10_000));
-        assert!(!turn.resume && !turn.tools_via_host && !turn.ask_user && turn.mcp.is_empty());
+        assert!(!turn.resume && !turn.tools_via_host && !turn.ask_user && turn.mcp.is_none());
     }
 
     #[test]
@@ -319,28 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_processes_or_addresses() {
-        let turn = read(
-            r#"{"mcp":[{"name":"a","command":"x","args":["1"],"env":{"K":"V"},"cwd":"/d"},{"url":"http://h/","headers":{"H":"1"}}]}"#,
-        );
-        let servers = turn.unwrap().mcp;
-        assert_eq!(servers.len(), 2);
-        assert_eq!(
-            servers[0].reach,
-            McpReach::Command {
-                command: "x".into(),
-                args: vec!["1".into()],
-                env: vec![("K".into(), "V".into())],
-                cwd: Some("/d".into()),
-            }
-        );
+    fn a_member_that_does_not_fit_is_named() {
         let cases = [
-            (r#"{"mcp":[{}]}"#, "mcp[0].command must be there, or `url`, and not both"),
-            (r#"{"mcp":[{"command":"x","env":{"K":1}}]}"#, "mcp[0].env must be an object of strings"),
             (r#"{"approval":{}}"#, r#"approval.mode must be "auto" or "host""#),
             (r#"{"readRoots":["rel"]}"#, "readRoots must be an array of absolute paths"),
             (r#"{"responseSchema":true}"#, "responseSchema must be an object"),
             (r#"{"steerMode":"later"}"#, r#"steerMode must be "boundary" or "interrupt""#),
+            (r#"{"toolContext":[]}"#, "toolContext must be an object"),
+            (r#"{"maxRounds":0}"#, "maxRounds must be a whole number of at least 1"),
         ];
         for (json, message) in cases {
             assert_eq!(read(json).unwrap_err(), message, "{json}");

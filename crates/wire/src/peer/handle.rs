@@ -160,18 +160,17 @@ impl Peer {
     /// Sends notifications that are written already: whole lines, each with its newline. They cost one wait for room and
     /// one wake of the writer together, and arrive one after the other. `method` is only what errors call them.
     ///
+    /// Cancel safe: `lines` is taken when there is room, and is empty then; before that, dropping the future changes nothing.
+    ///
     /// # Errors
     /// When the conversation is over, or one of the lines is too long; then none is sent.
     pub async fn notify_lines(
         &self,
         lane: Lane,
         method: &str,
-        mut lines: Vec<u8>,
+        lines: &mut Vec<u8>,
     ) -> Result<(), NotifyError> {
         let shared = &*self.owner.shared;
-        if lines.last() == Some(&b'\n') {
-            lines.pop();
-        }
         if lines.is_empty() {
             return Ok(());
         }
@@ -185,6 +184,10 @@ impl Peer {
         let ended = || NotifyError::Ended { method: method.to_owned(), end: shared.end_reason() };
         let permit = shared.room.acquire_many(cost).await.map_err(|_| ended())?;
         permit.forget();
+        let mut lines = std::mem::take(lines);
+        if lines.last() == Some(&b'\n') {
+            lines.pop();
+        }
         let mut state = shared.state();
         if let Phase::Ended(_) = state.phase {
             drop(state);
@@ -234,8 +237,14 @@ impl Peer {
     /// Closes in good order: stops reading, fails own calls, lets handlers finish and writes what waits, for as long as
     /// the configured drain; then ends.
     pub async fn close(&self) -> End {
-        self.owner.shared.begin_drain(End::Closed);
+        self.begin_close();
         self.ended().await
+    }
+
+    /// Begins to close as [`Peer::close`] does, and does not wait. Within a handler, no further line is taken after the one
+    /// that it answers.
+    pub fn begin_close(&self) {
+        self.owner.shared.begin_drain(End::Closed);
     }
 
     /// Waits for the end of the conversation and says why it ended.

@@ -16,9 +16,9 @@ use super::{CONFIG, Script, peer, peer_with_pipe, raw};
 #[tokio::test(start_paused = true)]
 async fn many_lines_are_sent_at_once_and_arrive_in_order() {
     let (peer, mut remote) = peer(Script::new(), CONFIG);
-    peer.notify_lines(Lane::Action, "n", b"{\"a\":1}\n{\"a\":2}\n".to_vec()).await.unwrap();
-    peer.notify_lines(Lane::Action, "n", b"{\"a\":3}\n".to_vec()).await.unwrap();
-    peer.notify_lines(Lane::Action, "n", Vec::new()).await.unwrap();
+    peer.notify_lines(Lane::Action, "n", &mut b"{\"a\":1}\n{\"a\":2}\n".to_vec()).await.unwrap();
+    peer.notify_lines(Lane::Action, "n", &mut b"{\"a\":3}\n".to_vec()).await.unwrap();
+    peer.notify_lines(Lane::Action, "n", &mut Vec::new()).await.unwrap();
     peer.written(Lane::Action).await.unwrap();
     assert_eq!(peer.counts().lines_out, 3);
     for expected in ["{\"a\":1}", "{\"a\":2}", "{\"a\":3}"] {
@@ -30,8 +30,8 @@ async fn many_lines_are_sent_at_once_and_arrive_in_order() {
 async fn a_line_among_many_that_is_too_long_is_not_sent_and_neither_are_the_others() {
     let config = PeerConfig { max_line_out: 10, ..CONFIG };
     let (peer, mut remote) = peer(Script::new(), config);
-    peer.notify_lines(Lane::Action, "n", b"1234567890\n1234567890\n".to_vec()).await.unwrap();
-    let error = peer.notify_lines(Lane::Action, "n", b"1\n12345678901\n".to_vec()).await.unwrap_err();
+    peer.notify_lines(Lane::Action, "n", &mut b"1234567890\n1234567890\n".to_vec()).await.unwrap();
+    let error = peer.notify_lines(Lane::Action, "n", &mut b"1\n12345678901\n".to_vec()).await.unwrap_err();
     assert_eq!(error, NotifyError::TooLong { method: "n".into(), length: 11, limit: 10 });
     peer.close().await;
     assert_eq!(remote.read().await, "1234567890");
@@ -46,7 +46,7 @@ async fn who_sends_many_lines_waits_for_a_reader_that_is_slow() {
     let sender = peer.clone();
     let sending = tokio::spawn(async move {
         for _ in 0..10 {
-            sender.notify_lines(Lane::Action, "n", b"123456\n654321\n".to_vec()).await.unwrap();
+            sender.notify_lines(Lane::Action, "n", &mut b"123456\n654321\n".to_vec()).await.unwrap();
         }
         sender.written(Lane::Action).await.unwrap();
     });
@@ -63,7 +63,7 @@ async fn who_sends_many_lines_waits_for_a_reader_that_is_slow() {
 #[tokio::test(start_paused = true)]
 async fn what_was_written_is_told_only_when_the_reader_took_it() {
     let (peer, mut remote) = peer_with_pipe(Script::new(), CONFIG, 4);
-    peer.notify_lines(Lane::Action, "n", b"123456\n".to_vec()).await.unwrap();
+    peer.notify_lines(Lane::Action, "n", &mut b"123456\n".to_vec()).await.unwrap();
     let waiter = peer.clone();
     let written = tokio::spawn(async move { waiter.written(Lane::Action).await });
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -75,7 +75,7 @@ async fn what_was_written_is_told_only_when_the_reader_took_it() {
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_ever_for_a_line_that_is_never_written() {
     let (peer, remote) = peer_with_pipe(Script::new(), CONFIG, 4);
-    peer.notify_lines(Lane::Action, "n", b"123456\n".to_vec()).await.unwrap();
+    peer.notify_lines(Lane::Action, "n", &mut b"123456\n".to_vec()).await.unwrap();
     let waiter = peer.clone();
     let written = tokio::spawn(async move { waiter.written(Lane::Action).await });
     assert!(matches!(peer.ended().await, End::WriteStall { .. }));
