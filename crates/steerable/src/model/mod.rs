@@ -7,12 +7,25 @@
 //! Every dialect is a pair: `encode` writes the request, `decode` reads one server-sent event after the other. What they
 //! share — collecting tool calls, retries, timeouts, errors — is beside them, written once.
 
+mod attempt;
+mod body;
+mod calls;
 mod client;
+mod completions;
+mod details;
+mod dialect;
 mod estimate;
 mod event;
 mod failure;
+mod gemini;
+mod json;
+mod messages;
 mod provider;
 mod request;
+mod responses;
+mod retry;
+mod scripted;
+mod telling;
 
 pub use client::Client;
 pub use estimate::estimate_tokens;
@@ -20,3 +33,4 @@ pub use event::{Event, Gone, Sink, Summary};
 pub use failure::{Failure, FailureKind};
 pub use provider::{NAMES, Provider};
 pub use request::{CacheMarks, Patience, Request};
+pub use scripted::{Script, ScriptError};

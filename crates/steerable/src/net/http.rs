@@ -80,7 +80,6 @@ impl Http {
 }
 
 /// A client like ours, for those who need a resolver or a policy of their own.
-#[must_use]
 pub fn builder() -> ClientBuilder {
     install_cryptography();
     Client::builder()
