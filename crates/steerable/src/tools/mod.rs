@@ -18,6 +18,9 @@
 //! * [`mcp`] brings the tools of other servers.
 
 mod arguments;
+mod command;
+mod fetch;
+mod files;
 mod grants;
 pub mod mcp;
 mod outcome;

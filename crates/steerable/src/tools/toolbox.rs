@@ -9,6 +9,9 @@ use outrigger_supervise::driver::Supervisor;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 
+use super::command::RunCommand;
+use super::fetch::WebFetch;
+use super::files::{EditFile, ListFiles, ReadFile, SearchFiles, WriteFile};
 use super::grants::{Commands, Grants};
 use super::todo::TodoWrite;
 use super::tool::Tool;
@@ -128,6 +131,13 @@ fn builtin(name: &str, programs: &Programs, grants: &Grants) -> Result<Arc<dyn T
         "run_command" if grants.commands == Commands::Deny => Err(NO_COMMANDS),
         "web_fetch" if grants.hosts.is_empty() => Err(NO_HOSTS),
         "run_script" if programs.mustard.is_none() => Err(NO_MUSTARD),
+        "read_file" => Ok(Arc::new(ReadFile::new())),
+        "list_files" => Ok(Arc::new(ListFiles::new())),
+        "search_files" => Ok(Arc::new(SearchFiles::new())),
+        "write_file" => Ok(Arc::new(WriteFile::new())),
+        "edit_file" => Ok(Arc::new(EditFile::new())),
+        "run_command" => Ok(Arc::new(RunCommand::new(programs.supervisor.clone()))),
+        "web_fetch" => Ok(Arc::new(WebFetch::new())),
         "todo_write" => Ok(Arc::new(TodoWrite::new())),
         _ => Err("it is not built in"),
     }
