@@ -25,6 +25,7 @@ mod grants;
 pub mod mcp;
 mod outcome;
 pub mod schema;
+mod script;
 mod todo;
 mod tool;
 mod toolbox;

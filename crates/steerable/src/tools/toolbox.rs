@@ -13,6 +13,7 @@ use super::command::RunCommand;
 use super::fetch::WebFetch;
 use super::files::{EditFile, ListFiles, ReadFile, SearchFiles, WriteFile};
 use super::grants::{Commands, Grants};
+use super::script::{RunScript, Scripts};
 use super::todo::TodoWrite;
 use super::tool::Tool;
 use crate::chat::ToolSpec;
@@ -34,14 +35,16 @@ pub const NAMES: [&str; 9] = [
 #[derive(Clone, Debug)]
 pub struct Programs {
     supervisor: Supervisor,
-    mustard: Option<Vec<OsString>>,
+    scripts: Option<Arc<Scripts>>,
 }
 
 impl Programs {
     /// Programs under `supervisor`; `mustard` is the command of a mustard sidecar that speaks JSON lines, if there is one.
     #[must_use]
     pub fn new(supervisor: Supervisor, mustard: Option<Vec<OsString>>) -> Self {
-        Self { supervisor, mustard: mustard.filter(|command| !command.is_empty()) }
+        let command = mustard.filter(|command| !command.is_empty());
+        let scripts = command.map(|command| Arc::new(Scripts::new(supervisor.clone(), command)));
+        Self { supervisor, scripts }
     }
 
     /// What starts them.
@@ -130,7 +133,10 @@ fn builtin(name: &str, programs: &Programs, grants: &Grants) -> Result<Arc<dyn T
         "write_file" | "edit_file" if !writes => Err(NO_WRITE),
         "run_command" if grants.commands == Commands::Deny => Err(NO_COMMANDS),
         "web_fetch" if grants.hosts.is_empty() => Err(NO_HOSTS),
-        "run_script" if programs.mustard.is_none() => Err(NO_MUSTARD),
+        "run_script" => match &programs.scripts {
+            Some(scripts) => Ok(Arc::new(RunScript::new(Arc::clone(scripts)))),
+            None => Err(NO_MUSTARD),
+        },
         "read_file" => Ok(Arc::new(ReadFile::new())),
         "list_files" => Ok(Arc::new(ListFiles::new())),
         "search_files" => Ok(Arc::new(SearchFiles::new())),
