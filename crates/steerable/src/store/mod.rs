@@ -22,6 +22,7 @@ mod encode;
 mod error;
 mod id;
 mod memory;
+pub mod otlp;
 mod payload;
 pub mod redact;
 mod session;
@@ -42,6 +43,7 @@ pub use id::{RecordId, Seq, fresh_id};
 pub use memory::MemoryLimits;
 pub use payload::{PAYLOAD_LIMIT, TEXT_LIMIT};
 pub use session::{Filter, NewSession, Which};
+pub use sqlite::Look;
 pub use tracer::{RECORD_LIMIT, SpanId, TRACE_BYTES, TraceHead, Tracer};
 pub use transcript::{Fork, ForkPoint, Forked, MESSAGE_LIMIT, Stored, interrupted};
 
@@ -107,7 +109,7 @@ impl Store {
     /// A store in memory. Starts nothing and takes no memory until it is used.
     #[must_use]
     pub fn memory(limits: MemoryLimits) -> Self {
-        Self::of(Backend::Memory(Mutex::new(Memory::new(limits))), 1)
+        Self::of(Backend::Memory(Box::new(Mutex::new(Memory::new(limits)))), 1)
     }
 
     /// Opens a store in a file, and makes it if there is none. What a crash left half done is closed first.
@@ -368,7 +370,7 @@ struct Shared {
 
 #[derive(Debug)]
 enum Backend {
-    Memory(Mutex<Memory>),
+    Memory(Box<Mutex<Memory>>),
     File(sqlite::File),
 }
 

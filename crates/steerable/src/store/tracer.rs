@@ -148,8 +148,10 @@ impl Tracer {
         let Some(open) = state.open.remove(&id.0) else { return };
         state.trace.had_error |= matches!(status, SpanStatus::Error | SpanStatus::Timeout);
         let mut span = open.ended(status);
-        span.attrs.extend(attrs);
-        state.bytes += bytes;
+        if state.bytes + bytes <= TRACE_BYTES {
+            span.attrs.extend(attrs);
+            state.bytes += bytes;
+        }
         // A queue that is full now is emptied later: the end of a span is kept until then.
         if !run.store.record(run.span_op(id.0, span.clone()), bytes) {
             state.open.insert(id.0, OpenSpan { span, began: open.began });

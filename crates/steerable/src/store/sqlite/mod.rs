@@ -2,6 +2,7 @@
 //! disk in the order in which it was answered; reads have a connection of their own and never wait for a write.
 
 mod lock;
+mod look;
 mod open;
 mod queue;
 mod repair;
@@ -23,6 +24,7 @@ use super::error::StoreError;
 use super::tracer::TraceOp;
 use super::{Health, Level};
 
+pub use self::look::Look;
 pub(super) use self::open::open;
 
 /// A write that takes longer than this is worth a warning.

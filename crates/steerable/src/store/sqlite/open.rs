@@ -136,14 +136,22 @@ fn prepare(path: &Path) -> Result<(Connection, Left), OpenError> {
     let application = number("PRAGMA application_id")?;
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
     let is_new = found == 0 && tables == 0 && application == 0;
-    if found > VERSION {
-        return Err(OpenError::TooNew { path: path.to_owned(), found, known: VERSION });
-    }
-    if !is_new && (application != APPLICATION || found != VERSION) {
-        return Err(OpenError::Foreign { path: path.to_owned() });
+    if !is_new {
+        ours(path, found, application)?;
     }
     let left = set_up(&mut connection, is_new.then_some(TABLES)).map_err(failed)?;
     Ok((connection, left))
+}
+
+/// Refuses a file of a newer program, and of another one.
+pub(super) fn ours(path: &Path, version: i64, application: i64) -> Result<(), OpenError> {
+    if version > VERSION {
+        return Err(OpenError::TooNew { path: path.to_owned(), found: version, known: VERSION });
+    }
+    if application != APPLICATION || version != VERSION {
+        return Err(OpenError::Foreign { path: path.to_owned() });
+    }
+    Ok(())
 }
 
 fn set_up(connection: &mut Connection, tables: Option<&str>) -> rusqlite::Result<Left> {

@@ -79,7 +79,11 @@ pub(super) fn touch(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result
     Ok(())
 }
 
-fn list(transaction: &Transaction<'_>, filter: &Filter) -> Result<Vec<Session>, Fault<StoreError>> {
+/// The sessions that a filter lets through, the last updated first.
+pub(super) fn list(
+    transaction: &Transaction<'_>,
+    filter: &Filter,
+) -> Result<Vec<Session>, Fault<StoreError>> {
     let select = "SELECT updated_at, data FROM sessions
          WHERE (?1 IS NULL OR user_id = ?1) AND (?2 IS NULL OR chat_id = ?2) AND is_active >= ?3
          ORDER BY updated_at DESC, session_id DESC LIMIT ?4";

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Fault, File};
+use crate::protocol::Trace;
 use crate::store::error::StoreError;
 use crate::store::tracer::TraceOp;
 use crate::store::{TraceKey, TraceTree};
@@ -88,6 +89,29 @@ pub(super) fn read_row(
     number: i64,
 ) -> rusqlite::Result<Option<String>> {
     transaction.query_row(select, [number], |row| row.get(0)).optional()
+}
+
+/// The last traces, the newest first.
+pub(super) fn newest(transaction: &Transaction<'_>, limit: usize) -> Result<Vec<Trace>, Fault<StoreError>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    rows(transaction, "SELECT data FROM traces ORDER BY number DESC LIMIT ?1", limit)
+}
+
+/// The traces whose ids begin like this.
+pub(super) fn like(
+    transaction: &Transaction<'_>,
+    beginning: &str,
+    limit: usize,
+) -> Result<Vec<TraceTree>, Fault<StoreError>> {
+    let select = "SELECT number, data FROM traces WHERE substr(trace_id, 1, length(?1)) = ?1 LIMIT ?2";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut select = transaction.prepare(select)?;
+    let mut found = select.query(params![beginning, limit])?;
+    let mut trees = Vec::new();
+    while let Some(row) = found.next()? {
+        trees.push(tree(transaction, row.get(0)?, row.get(1)?)?);
+    }
+    Ok(trees)
 }
 
 fn tree(transaction: &Transaction<'_>, number: i64, data: String) -> Result<TraceTree, Fault<StoreError>> {
