@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
 
 use super::compact::cut;
 use super::course::{Asked, Blame};
@@ -54,7 +54,7 @@ impl Driver<'_> {
     /// Makes calls side by side until all are done or something stops them.
     async fn make(&mut self, mut batch: VecDeque<Asked>) -> Going {
         let mut running = JoinSet::new();
-        let mut names: HashMap<tokio::task::Id, ToolCall> = HashMap::new();
+        let mut names: HashMap<Id, (usize, ToolCall)> = HashMap::new();
         let going = loop {
             if self.course.is_over() {
                 break Going::Over;
@@ -64,7 +64,7 @@ impl Driver<'_> {
             {
                 let call = asked.call.clone();
                 let task = running.spawn(Arc::clone(&self.dispatcher).make(asked, self.span.id()));
-                names.insert(task.id(), call);
+                names.insert(task.id(), (names.len(), call));
             }
             tokio::select! {
                 biased;
@@ -82,26 +82,50 @@ impl Driver<'_> {
                 }
                 joined = running.join_next_with_id() => match joined {
                     None => break Going::On,
-                    Some(Ok((_, made))) => self.record(made).await,
-                    Some(Err(error)) => {
-                        if let Some(call) = names.remove(&error.id()) {
-                            self.record(broken(call)).await;
+                    Some(joined) => {
+                        let mut done = vec![joined];
+                        while let Some(joined) = running.try_join_next_with_id() {
+                            done.push(joined);
                         }
+                        self.record_all(done, &names).await;
                     }
                 },
             }
         };
         // Those that finished in the same moment are done, and it would be a lie to say otherwise.
         running.abort_all();
-        while let Some(joined) = running.join_next().await {
-            if let Ok(made) = joined {
-                self.record(made).await;
+        let mut done = Vec::new();
+        while let Some(joined) = running.join_next_with_id().await {
+            if !joined.as_ref().is_err_and(JoinError::is_cancelled) {
+                done.push(joined);
             }
         }
+        self.record_all(done, &names).await;
         while let Ok(aside) = self.asides.try_recv() {
             self.aside(aside).await;
         }
         if going == Going::On && self.course.is_over() { Going::Over } else { going }
+    }
+
+    /// Records what finished in the same moment, in the order of the calls.
+    async fn record_all(
+        &mut self,
+        mut done: Vec<Result<(Id, Made), JoinError>>,
+        names: &HashMap<Id, (usize, ToolCall)>,
+    ) {
+        let id = |joined: &Result<(Id, Made), JoinError>| match joined {
+            Ok((id, _)) => *id,
+            Err(error) => error.id(),
+        };
+        done.sort_by_key(|joined| names.get(&id(joined)).map(|(place, _)| *place));
+        for joined in done {
+            let call = names.get(&id(&joined)).map(|(_, call)| call.clone());
+            match (joined, call) {
+                (Ok((_, made)), _) => self.record(made).await,
+                (Err(_), Some(call)) => self.record(broken(call)).await,
+                (Err(_), None) => {}
+            }
+        }
     }
 
     async fn aside(&mut self, aside: Aside) {

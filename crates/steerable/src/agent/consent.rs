@@ -57,10 +57,17 @@ pub(super) fn judge(name: &str, mode: Mode, approval: Approval, commands: Comman
     }
 }
 
+/// Whose tool is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    Ours,
+    Host,
+}
+
 /// What kind of thing a call is, for the one who is asked.
-pub(super) fn category(name: &str, is_host_tool: bool) -> &'static str {
+pub(super) fn category(name: &str, whose: Whose) -> &'static str {
     match name {
-        _ if is_host_tool => "host",
+        _ if whose == Whose::Host => "host",
         "run_command" => "command",
         "read_file" | "list_files" | "search_files" | "write_file" | "edit_file" => "file",
         "web_fetch" | "web_search" => "network",

@@ -6,17 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::consent::{self, Consents, Matter, Need};
+use super::consent::{Consents, Whose};
 use super::course::{Asked, Blame};
 use super::output::{Budget, Exhausted};
 use super::patience::{Clock, within};
-use super::port::{ApprovalAsk, Decision, HostPort, Verdict};
+use super::port::{HostPort, Verdict};
 use super::question;
 use super::suggest;
 use super::trace::{OpenSpan, attrs};
@@ -37,23 +36,23 @@ pub(super) struct Dispatcher {
     host_tools: Vec<ToolSpec>,
     routing: Routing,
     questions: Questions,
-    host: Arc<dyn HostPort>,
-    grants: Arc<Grants>,
-    consents: Consents,
-    approval: Approval,
-    record: String,
-    chat_id: Option<String>,
+    pub(super) host: Arc<dyn HostPort>,
+    pub(super) grants: Arc<Grants>,
+    pub(super) consents: Consents,
+    pub(super) approval: Approval,
+    pub(super) record: String,
+    pub(super) chat_id: Option<String>,
     context: Map<String, Value>,
     timeout: Duration,
-    tracer: Tracer,
+    pub(super) tracer: Tracer,
     cancel: CancellationToken,
     todo: TodoList,
     most_calls: u64,
     calls: AtomicU64,
-    round: AtomicU64,
+    pub(super) round: AtomicU64,
     /// A person is asked one thing at a time.
-    asking: tokio::sync::Mutex<()>,
-    asides: mpsc::Sender<Aside>,
+    pub(super) asking: tokio::sync::Mutex<()>,
+    pub(super) asides: mpsc::Sender<Aside>,
 }
 
 /// What a call tells the driver while it runs.
@@ -90,10 +89,10 @@ enum Route {
 }
 
 /// A call that will not be made.
-struct Refused {
-    result: ToolResult,
-    blame: Blame,
-    stop: Option<Stop>,
+pub(super) struct Refused {
+    pub(super) result: ToolResult,
+    pub(super) blame: Blame,
+    pub(super) stop: Option<Stop>,
 }
 
 impl Dispatcher {
@@ -239,8 +238,11 @@ impl Dispatcher {
         clock: Option<&Clock>,
     ) -> Result<ToolResult, Box<Refused>> {
         self.spend()?;
-        let is_host_tool = matches!(route, Route::Host);
-        let amended = match self.consent(call, mode, is_host_tool, span, clock).await {
+        let whose = match route {
+            Route::Host => Whose::Host,
+            Route::Own(_) | Route::Question => Whose::Ours,
+        };
+        let amended = match self.consent(call, mode, whose, span, clock).await {
             Ok(amended) => amended,
             Err(refused) => {
                 // What is not made does not count.
@@ -311,91 +313,6 @@ impl Dispatcher {
                 }))
             }
         }
-    }
-
-    /// Whether the call may be made, and with which other arguments.
-    async fn consent(
-        &self,
-        call: &ToolCall,
-        mode: Mode,
-        is_host_tool: bool,
-        span: SpanId,
-        clock: Option<&Clock>,
-    ) -> Result<Option<Box<RawValue>>, Box<Refused>> {
-        let reason = match consent::judge(&call.name, mode, self.approval, self.grants.commands) {
-            Need::Nothing => return Ok(None),
-            Need::Refuse(reason) => {
-                self.policy(call, "refused", Some(reason), EventStatus::Warning);
-                return Err(refusal(Some(reason)));
-            }
-            Need::Ask(reason) => reason,
-        };
-        let Approval::Host { patience } = self.approval else { return Err(refusal(Some(reason))) };
-        let _paused = clock.map(Clock::pause);
-        let _one_at_a_time = self.asking.lock().await;
-        let matter = Matter::of(call);
-        let decision = match self.consents.recall(&self.record, &matter) {
-            Some(verdict) => Decision::plain(verdict),
-            None => {
-                let ask = ApprovalAsk {
-                    call,
-                    mode,
-                    category: consent::category(&call.name, is_host_tool),
-                    round: self.round.load(Ordering::Relaxed),
-                    chat_id: self.chat_id.as_deref(),
-                    reason,
-                    patience,
-                };
-                let waiting = attrs([("tool", Value::from(call.name.as_str()))]);
-                let wait =
-                    OpenSpan::new(&self.tracer, "approval.wait", SpanKind::Policy, Some(span), waiting);
-                let answer = tokio::time::timeout(patience, self.host.approve(&ask)).await;
-                let decision = answer.unwrap_or(Decision {
-                    verdict: Verdict::TimedOut,
-                    reason: Some(format!("nobody answered within {} ms", patience.as_millis())),
-                    amended: None,
-                });
-                let status = match decision.verdict {
-                    Verdict::TimedOut => SpanStatus::Timeout,
-                    _ => SpanStatus::Ok,
-                };
-                wait.end(status, attrs([("decision", Value::from(decision.verdict.word()))]));
-                decision
-            }
-        };
-        self.decided(call, matter, decision).await
-    }
-
-    async fn decided(
-        &self,
-        call: &ToolCall,
-        matter: Matter,
-        decision: Decision,
-    ) -> Result<Option<Box<RawValue>>, Box<Refused>> {
-        let Decision { verdict, reason, amended } = decision;
-        self.consents.keep(&self.record, matter, verdict);
-        let status = if verdict.allows() { EventStatus::Ok } else { EventStatus::Warning };
-        self.policy(call, verdict.word(), reason.as_deref(), status);
-        // A driver that is gone does not need to know.
-        let _ = self.asides.send(Aside::Decided { tool: call.name.clone(), verdict }).await;
-        if verdict.allows() {
-            return Ok(amended.filter(|arguments| arguments.get().starts_with('{')));
-        }
-        let mut refused = refusal(reason.as_deref());
-        if verdict == Verdict::Abort {
-            refused.stop = Some(Stop::Aborted { reason });
-        }
-        Err(refused)
-    }
-
-    fn policy(&self, call: &ToolCall, decision: &str, reason: Option<&str>, status: EventStatus) {
-        let details = attrs([
-            ("tool", Value::from(call.name.as_str())),
-            ("callId", Value::from(call.id.as_str())),
-            ("decision", Value::from(decision)),
-            ("reason", reason.map_or(Value::Null, Value::from)),
-        ]);
-        self.tracer.event(EventKind::Policy, "approval", Some(status), details);
     }
 
     fn told(&self, call: &ToolCall, result: &ToolResult) {
@@ -471,13 +388,6 @@ impl Dispatch for Nested {
             }
         })
     }
-}
-
-/// The result of a call that nobody consents to.
-fn refusal(reason: Option<&str>) -> Box<Refused> {
-    let mut result = ToolResult::failure("approval_denied");
-    result.message = reason.map(str::to_owned);
-    Box::new(Refused { result, blame: Blame::Person, stop: None })
 }
 
 /// The result of a call whose arguments are no JSON object.

@@ -16,6 +16,7 @@
 //! * **Judged before it is spent.** A budget, a consent, a schema stands before the model call or the tool, never behind it.
 
 mod act;
+mod approve;
 mod compact;
 mod consent;
 mod course;
