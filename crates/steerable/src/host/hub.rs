@@ -86,7 +86,7 @@ impl Hub {
                 let hub = Arc::clone(self);
                 Some(Box::pin(async move {
                     let _held = Held::new(&hub.held);
-                    queue.push(chunk, bytes).await;
+                    queue.push(*chunk, bytes).await;
                 }))
             }
             "stream.done" => self.end(Done::read(params).map(|(id, done)| (id, StreamEnd::Done(done)))),

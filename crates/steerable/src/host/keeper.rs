@@ -34,7 +34,7 @@ pub(super) struct Keeper {
 /// A process that is ready.
 pub(super) struct Up {
     pub(super) connection: Arc<Connection>,
-    pub(super) hello: Hello,
+    pub(super) hello: Arc<Hello>,
     session: Session,
 }
 
@@ -70,7 +70,7 @@ impl Keeper {
         let (kind, what) = match sign {
             Ok(hello) if hello.is_compatible() => {
                 handle.attached().await;
-                return Begun::Up(Box::new(Up { connection, hello, session }));
+                return Begun::Up(Box::new(Up { connection, hello: Arc::new(hello), session }));
             }
             Ok(hello) => {
                 let what = format!("speaks protocol {:?}, and this host speaks 0.*", hello.protocol_version);
@@ -91,8 +91,10 @@ impl Keeper {
     pub(super) async fn keep(mut self, first: Up) {
         let mut up = first;
         loop {
-            self.standing
-                .send_replace(Standing::Ready { connection: up.connection.clone(), hello: up.hello.clone() });
+            self.standing.send_replace(Standing::Ready {
+                connection: up.connection.clone(),
+                hello: Arc::clone(&up.hello),
+            });
             let lost = self.attend(up).await;
             self.standing.send_replace(Standing::Restarting(lost.clone()));
             up = match self.next(lost).await {

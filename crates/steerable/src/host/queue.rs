@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use tokio::sync::Notify;
 
@@ -49,7 +50,7 @@ enum End {
 
 /// A chunk that did not fit.
 #[derive(Debug)]
-pub(super) struct Full(pub(super) Chunk);
+pub(super) struct Full(pub(super) Box<Chunk>);
 
 impl Queue {
     pub(super) fn new(limits: StreamLimits) -> Self {
@@ -73,7 +74,7 @@ impl Queue {
                 drop(state);
                 self.readable.notify_one();
             }
-            (End::Open, WhenFull::Wait, false) => return Err(Full(chunk)),
+            (End::Open, WhenFull::Wait, false) => return Err(Full(Box::new(chunk))),
             (End::Open, WhenFull::Drop, false) => state.missed += 1,
         }
         Ok(())
@@ -85,7 +86,7 @@ impl Queue {
             let room = self.room.notified();
             match self.try_push(chunk, bytes) {
                 Ok(()) => return,
-                Err(Full(back)) => chunk = back,
+                Err(Full(back)) => chunk = *back,
             }
             room.await;
         }
@@ -127,24 +128,31 @@ impl Queue {
     pub(super) async fn next(&self) -> Option<StreamEvent> {
         loop {
             let readable = self.readable.notified();
-            let mut state = self.state();
-            if let Some((chunk, bytes)) = state.chunks.pop_front() {
-                state.bytes -= bytes;
-                drop(state);
-                self.room.notify_one();
-                return Some(StreamEvent::Chunk(chunk));
+            match self.try_next() {
+                Poll::Ready(event) => return event,
+                Poll::Pending => readable.await,
             }
-            if state.missed > 0 {
-                let missed = std::mem::take(&mut state.missed);
-                return Some(StreamEvent::Missed(missed));
-            }
-            match std::mem::replace(&mut state.end, End::Told) {
-                End::Came(end) => return Some(StreamEvent::End(*end)),
-                End::Told => return None,
-                End::Open => state.end = End::Open,
-            }
+        }
+    }
+
+    fn try_next(&self) -> Poll<Option<StreamEvent>> {
+        let mut state = self.state();
+        if let Some((chunk, bytes)) = state.chunks.pop_front() {
+            state.bytes -= bytes;
             drop(state);
-            readable.await;
+            self.room.notify_one();
+            return Poll::Ready(Some(StreamEvent::Chunk(chunk)));
+        }
+        if state.missed > 0 {
+            return Poll::Ready(Some(StreamEvent::Missed(std::mem::take(&mut state.missed))));
+        }
+        match std::mem::replace(&mut state.end, End::Told) {
+            End::Came(end) => Poll::Ready(Some(StreamEvent::End(*end))),
+            End::Told => Poll::Ready(None),
+            End::Open => {
+                state.end = End::Open;
+                Poll::Pending
+            }
         }
     }
 

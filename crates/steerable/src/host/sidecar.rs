@@ -52,7 +52,7 @@ impl Drop for Inner {
 /// Where a sidecar is right now.
 #[derive(Clone, Debug)]
 pub(super) enum Standing {
-    Ready { connection: Arc<Connection>, hello: Hello },
+    Ready { connection: Arc<Connection>, hello: Arc<Hello> },
     Restarting(Lost),
     Over(Lost),
 }
@@ -166,7 +166,7 @@ impl Sidecar {
     #[must_use]
     pub fn hello(&self) -> Option<Hello> {
         match &*self.inner.standing.borrow() {
-            Standing::Ready { hello, .. } => Some(hello.clone()),
+            Standing::Ready { hello, .. } => Some(Hello::clone(hello)),
             Standing::Restarting(_) | Standing::Over(_) => None,
         }
     }
@@ -179,7 +179,7 @@ impl Sidecar {
         let mut standing = self.inner.standing.clone();
         loop {
             match standing.borrow_and_update().clone() {
-                Standing::Ready { hello, .. } => return Ok(hello),
+                Standing::Ready { hello, .. } => return Ok(Hello::clone(&hello)),
                 Standing::Over(lost) => return Err(lost),
                 Standing::Restarting(_) => {}
             }

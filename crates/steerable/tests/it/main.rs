@@ -10,6 +10,11 @@ macro_rules! trials {
     };
 }
 
+mod host;
+mod host_fake;
+mod host_fake_stream;
+mod host_kit;
+mod host_streams;
 mod server;
 mod server_scenarios;
 
@@ -21,7 +26,12 @@ fn main() -> ExitCode {
     if let Some(code) = outrigger_supervise::launch::intercept() {
         return code;
     }
-    let rooms: [Vec<Trial>; 0] = [];
+    let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    match args.get(1).map(String::as_str) {
+        Some("__fake_sidecar") => return host_fake::child(&args[2..]),
+        Some(_) | None => {}
+    }
+    let rooms = [host::trials(), host_streams::trials()];
     let trials: Vec<Trial> = rooms.into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
