@@ -25,6 +25,7 @@ impl Handler for Desk {
     fn request(&self, mut call: Call) -> Answer {
         let runtime = &self.runtime;
         let store = || runtime.store.clone();
+        runtime.log.debug("steerable.rpc", format_args!("{} {}", call.method, call.id));
         match call.method.as_str() {
             "system.ping" => Answer::Now(Ok(runtime.health())),
             "system.shutdown" => self.shutdown(call.peer),
@@ -103,6 +104,8 @@ impl Desk {
     /// Answers when everything has ended and was told; then the conversation is closed.
     fn shutdown(&self, peer: Peer) -> Answer {
         let (runtime, life) = (Arc::clone(&self.runtime), Arc::clone(&self.life));
+        // At once, so that a request behind this one finds it closed.
+        runtime.streams.close();
         Answer::Later(Box::pin(async move {
             life.drain(&runtime, &peer, runtime.settings().grace_period).await;
             life.close();
