@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::task::{Id, JoinError, JoinSet};
 
 use super::compact::cut;
@@ -11,7 +12,8 @@ use super::course::{Asked, Blame};
 use super::dispatch::{Aside, Made, Stop};
 use super::output::Notice;
 use super::run::{Driver, Heard, at};
-use crate::chat::{Message, Role, ToolCall, ToolResult};
+use crate::chat::{Image, Message, Part, Role, ToolCall, ToolResult};
+use crate::model::Provider;
 use crate::tools::for_model;
 
 /// The most calls that run at the same time.
@@ -155,16 +157,25 @@ impl Driver<'_> {
 
     async fn answer(&mut self, call: &ToolCall, result: &ToolResult, took: Duration, note: Option<String>) {
         let mut text = cut(&for_model(result), MOST_RESULT_BYTES);
+        let mut pictures = pictures(result);
+        // Only Anthropic takes pictures as results of tools; the others refuse the whole conversation.
+        if self.turn.request.provider != Provider::Messages && !pictures.is_empty() {
+            pictures.clear();
+            text.push_str("\n[the tool returned pictures, which this provider cannot be shown]");
+        }
         if let Some(note) = note {
             text.push('\n');
             text.push_str(&note);
         }
-        let message = Message {
+        let mut message = Message {
             name: Some(call.name.clone()),
             tool_call_id: Some(call.id.clone()),
             ..Message::text(Role::Tool, text)
         };
-        self.say(vec![message]).await;
+        message.parts.extend(pictures.into_iter().map(Part::Image));
+        if self.say(vec![message]).await.is_err() {
+            return;
+        }
         self.stage.get().await.tool_result(call, result, took);
         self.flush().await;
     }
@@ -184,4 +195,14 @@ fn broken(call: ToolCall) -> Made {
     let result =
         ToolResult::failure(format!("the tool {} broke down; this is a defect of the runtime", call.name));
     Made { call, result, took: Duration::ZERO, blame: Blame::Tool, stop: None }
+}
+
+/// The pictures of a result: `data.images`, each `{mediaType, data}`.
+fn pictures(result: &ToolResult) -> Vec<Image> {
+    let images = result.data.as_ref().and_then(|data| data.get("images")).and_then(Value::as_array);
+    let picture = |image: &Value| {
+        let text = |name: &str| image.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(Image::Data { media_type: text("mediaType")?, base64: text("data")? })
+    };
+    images.into_iter().flatten().filter_map(picture).collect()
 }

@@ -146,19 +146,21 @@ mod tests {
     #[test]
     fn the_person_s_last_words_the_instructions_and_the_end_stay() {
         // Each message weighs 1,004 tokens.
-        let table: [(&str, u64, &[Range<usize>]); 9] = [
-            ("uauau", 0, &[0..4]),
-            ("suauau", 0, &[1..5]),
-            ("uauau", 2_100, &[0..3]),
-            ("uc12c12c12", 0, &[1..7]),
-            ("uac12uc12c12", 0, &[0..5, 6..9]),
-            ("uac12uc12c12", 7_100, &[0..5]),
-            ("u", 0, &[]),
-            ("uc12", 0, &[]),
-            ("", 0, &[]),
+        let table: [(&str, u64, &str); 9] = [
+            ("uauau", 0, "0..4"),
+            ("suauau", 0, "1..5"),
+            ("uauau", 2_100, "0..3"),
+            ("uc12c12c12", 0, "1..7"),
+            ("uac12uc12c12", 0, "0..5 6..9"),
+            ("uac12uc12c12", 7_100, "0..5"),
+            ("u", 0, ""),
+            ("uc12", 0, ""),
+            ("", 0, ""),
         ];
         for (script, keep, expected) in table {
-            assert_eq!(summarise(&items(script, 4_000), keep), expected, "{script} {keep}");
+            let parts = summarise(&items(script, 4_000), keep);
+            let shown: Vec<String> = parts.iter().map(|part| format!("{part:?}")).collect();
+            assert_eq!(shown.join(" "), expected, "{script} {keep}");
         }
     }
 

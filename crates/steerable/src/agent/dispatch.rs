@@ -170,7 +170,7 @@ impl Dispatcher {
         let began = Instant::now();
         let Asked { call, unread } = asked;
         let outcome = match unread {
-            Some(text) => Err(unreadable(&call, &text)),
+            Some(text) => Err(self.not_made(&call, unreadable(&call, &text))),
             None => self.judged(&call, parent, None).await,
         };
         let (result, blame, stop) = match outcome {
@@ -187,7 +187,7 @@ impl Dispatcher {
         parent: SpanId,
         clock: Option<&Clock>,
     ) -> Result<ToolResult, Box<Refused>> {
-        let route = self.route(&call.name).ok_or_else(|| self.unknown(&call.name))?;
+        let route = self.route(&call.name).ok_or_else(|| self.not_made(call, self.unknown(&call.name)))?;
         let mode = match &route {
             Route::Own(tool) => tool.mode(),
             Route::Host => mode_of(&call.name),
@@ -313,6 +313,12 @@ impl Dispatcher {
                 }))
             }
         }
+    }
+
+    /// A call that goes nowhere is in the trace too.
+    fn not_made(&self, call: &ToolCall, refused: Box<Refused>) -> Box<Refused> {
+        self.told(call, &refused.result);
+        refused
     }
 
     fn told(&self, call: &ToolCall, result: &ToolResult) {

@@ -82,6 +82,10 @@ pub(super) struct Driver<'o> {
     pub(super) span: OpenSpan,
 }
 
+/// The transcript could not be written, which has ended the turn.
+#[derive(Debug)]
+pub(super) struct NotWritten;
+
 /// Hears what people say to a turn that runs.
 pub(super) struct Ear {
     steering: Option<mpsc::Receiver<Steer>>,
@@ -155,7 +159,8 @@ impl Driver<'_> {
                 Next::Hear(said) => self.heard(said).await,
                 Next::Repair(problem) => {
                     self.log("structured_output.misfit", attrs([("problem", Value::from(problem.as_str()))]));
-                    self.say(vec![Message::text(Role::User, structured::repair(&problem))]).await;
+                    // What could not be written has ended the turn.
+                    let _ = self.say(vec![Message::text(Role::User, structured::repair(&problem))]).await;
                 }
                 Next::End(end) => return end,
             }
@@ -178,8 +183,7 @@ impl Driver<'_> {
                 Err(error) => return self.storage_failed(&error),
             }
         }
-        self.say(messages).await;
-        if !self.history.can_go_on() {
+        if self.say(messages).await.is_ok() && !self.history.can_go_on() {
             let message = "there is nothing to answer: messages is empty or ends with an answer, \
                            and so does what is resumed";
             let failure = Failure::new(FailureKind::InvalidRequest, message);
@@ -192,15 +196,17 @@ impl Driver<'_> {
         for content in said {
             let details = attrs([("content", Value::from(content.as_str()))]);
             self.world.tracer.event(EventKind::Lifecycle, "steer", None, details);
-            self.say(vec![Message::text(Role::User, content.as_str())]).await;
+            if self.say(vec![Message::text(Role::User, content.as_str())]).await.is_err() {
+                return;
+            }
             self.notice(Notice::Steer { content: &content }).await;
         }
     }
 
     /// Writes messages to the transcript, and shows them to the model from now on. Not before they are written.
-    pub(super) async fn say(&mut self, messages: Vec<Message>) {
+    pub(super) async fn say(&mut self, messages: Vec<Message>) -> Result<(), NotWritten> {
         if messages.is_empty() {
-            return;
+            return Ok(());
         }
         match self.world.store.append(&self.turn.record, &messages).await {
             Ok(last) => {
@@ -208,8 +214,12 @@ impl Driver<'_> {
                 for (at, message) in (1..).zip(messages) {
                     self.history.push(Seq((last.0 + at).saturating_sub(before)), message);
                 }
+                Ok(())
             }
-            Err(error) => self.storage_failed(&error),
+            Err(error) => {
+                self.storage_failed(&error);
+                Err(NotWritten)
+            }
         }
     }
 

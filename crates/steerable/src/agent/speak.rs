@@ -88,18 +88,17 @@ impl Driver<'_> {
         span.end(SpanStatus::Ok, told.clone());
         told.insert("text".to_owned(), Value::from(said.spoken.text.as_str()));
         self.world.tracer.event(EventKind::LlmResponse, "llm.response", Some(EventStatus::Ok), told);
-        if let Some(message) = said.message {
-            self.say(vec![message]).await;
-            if summary.usage.is_some() {
-                self.history.measure(usage);
-            }
+        let message = said.message.into_iter().collect();
+        if self.say(message).await.is_err() {
+            return;
+        }
+        if summary.usage.is_some() {
+            self.history.measure(usage);
         }
         if self.turn.content == ContentMode::Final {
             self.held = Some((said.reasoning, said.spoken.text.clone()));
         }
-        if !self.course.is_over() {
-            self.course.answered(Spoken { finish: summary.finish_reason, ..said.spoken });
-        }
+        self.course.answered(Spoken { finish: summary.finish_reason, ..said.spoken });
     }
 
     fn failed(&mut self, said: &Said, failure: Failure, span: OpenSpan) {
@@ -125,9 +124,8 @@ impl Driver<'_> {
     async fn cut(&mut self, partial: Option<Message>, estimated: Usage, span: OpenSpan) {
         self.spend(estimated);
         span.end(SpanStatus::Cancelled, attrs(usage_attrs(estimated)));
-        if let Some(message) = partial {
-            self.say(vec![message]).await;
-        }
+        // What could not be written has ended the turn already, and the cut ends it too.
+        let _ = self.say(partial.into_iter().collect()).await;
     }
 
     pub(super) fn spend(&mut self, usage: Usage) {
