@@ -56,6 +56,10 @@ pub fn for_model(result: &ToolResult) -> String {
         }
         None => None,
     };
+    // Whoever sends both a text and a value says the same twice.
+    if text.is_some() {
+        rest.remove("structured");
+    }
     // Pictures go to the model as pictures, or not at all; their base64 says nothing to it.
     rest.remove("images");
     let mut pieces = Vec::new();
