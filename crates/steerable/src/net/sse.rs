@@ -294,3 +294,149 @@ impl Parser {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Seen = Vec<Result<(String, String, String), SseError>>;
+
+    fn parse(pieces: &[&[u8]], limit: usize) -> Seen {
+        let mut parser = Parser::new(EventLimit(limit));
+        let mut seen = Vec::new();
+        let own = |event: Result<Event<'_>, SseError>| {
+            event.map(|event| (event.name.to_owned(), event.data.to_owned(), event.id.to_owned()))
+        };
+        for piece in pieces {
+            parser.push(piece);
+            while let Some(event) = parser.next() {
+                seen.push(own(event));
+            }
+        }
+        seen.extend(parser.finish().map(own));
+        seen
+    }
+
+    fn data(stream: &str) -> Vec<String> {
+        parse(&[stream.as_bytes()], 1000).into_iter().map(|event| event.unwrap().1).collect()
+    }
+
+    #[test]
+    fn an_event_is_its_data_lines_joined() {
+        assert_eq!(data("data: a\n\n"), ["a"]);
+        assert_eq!(data("data:a\n\ndata:  b\n\n"), ["a", " b"]);
+        assert_eq!(data("data: a\ndata: b\ndata\ndata:c\n\n"), ["a\nb\n\nc"]);
+        assert_eq!(data("data\n\n"), [""]);
+        assert_eq!(data("datax: a\n\n data: b\n\n"), [""; 0]);
+    }
+
+    #[test]
+    fn lines_end_with_lf_cr_or_both() {
+        for end in ["\n", "\r", "\r\n"] {
+            assert_eq!(data(&"data: a|data: b||data: c||".replace('|', end)), ["a\nb", "c"]);
+        }
+        assert_eq!(data("data: a\r\n\r\rdata: b\n\r\n"), ["a", "b"]);
+    }
+
+    #[test]
+    fn comments_blank_events_and_unknown_fields_are_nothing() {
+        assert_eq!(data(": hello\n\n:\n\n\n\nretry: 5\nnonsense\n\ndata: a\n: in between\n\n"), ["a"]);
+    }
+
+    #[test]
+    fn names_belong_to_their_event_and_ids_stay() {
+        let seen = parse(&[b"event: one\nid: 7\ndata: a\n\nevent: lost\n\ndata: b\n\nid\ndata: c\n\n"], 1000);
+        let event = |name: &str, data: &str, id: &str| Ok((name.to_owned(), data.to_owned(), id.to_owned()));
+        assert_eq!(seen, [event("one", "a", "7"), event("", "b", "7"), event("", "c", "")]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_once_and_only_at_the_beginning() {
+        assert_eq!(data("\u{feff}data: a\n\n"), ["a"]);
+        assert_eq!(data("\u{feff}\u{feff}data: a\n\n"), [""; 0]);
+        assert_eq!(data("data: \u{feff}\n\n"), ["\u{feff}"]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf_8_are_replaced() {
+        let seen = parse(&[b"data: a\xffb\n\ndata: c\n\n"], 1000);
+        let texts: Vec<String> = seen.into_iter().map(|event| event.unwrap().1).collect();
+        assert_eq!(texts, ["a\u{fffd}b", "c"]);
+    }
+
+    #[test]
+    fn the_end_of_the_stream_ends_the_last_event() {
+        assert_eq!(data("data: a\n\ndata: b"), ["a", "b"]);
+        assert_eq!(data("data: a\n"), ["a"]);
+        assert_eq!(data("event: x\n"), [""; 0]);
+    }
+
+    #[test]
+    fn an_event_may_be_as_large_as_the_limit_and_not_a_byte_larger() {
+        // `data: ` and its line end count.
+        let event = |size: usize| format!("data: {}\n\ndata: next\n\n", "x".repeat(size));
+        let fits = parse(&[event(93).as_bytes()], 100);
+        assert_eq!(fits.len(), 2, "{fits:?}");
+        assert_eq!(parse(&[event(94).as_bytes()], 100), [Err(SseError::TooLong(100))]);
+        let endless = [b"data: ".as_slice(), &[b'x'; 95]].concat();
+        assert_eq!(parse(&[&endless], 100), [Err(SseError::TooLong(100))]);
+        let comments = ":\n".repeat(51);
+        assert_eq!(parse(&[comments.as_bytes()], 100), [Err(SseError::TooLong(100))]);
+    }
+
+    #[test]
+    fn nothing_is_held_after_an_event_that_is_too_large() {
+        let mut parser = Parser::new(EventLimit(100));
+        parser.push(&[b'x'; 1000]);
+        assert_eq!(parser.next(), Some(Err(SseError::TooLong(100))));
+        parser.push(&[b'x'; 1000]);
+        assert_eq!(parser.next(), None);
+        assert_eq!(parser.held(), 0);
+    }
+
+    const STREAMS: [&str; 5] = [
+        "\u{feff}event: a\r\ndata: é日😀\r\n\r\n: c\r\rdata: 1\rdata: 2\n\n",
+        "data: {\"x\":\"\u{10348}\"}\n\ndata: [DONE]\n\n",
+        "id: 1\nevent: e\n\n\r\ndata:\ndata:\n\nevent: f\ndata: x\n\n",
+        "data: tail without end",
+        "\r\n\r\ndata: a\r\n\r\n\r\ndata: b\r\n",
+    ];
+
+    #[test]
+    fn however_a_stream_is_cut_in_two_the_events_are_the_same() {
+        for stream in STREAMS {
+            let whole = parse(&[stream.as_bytes()], 1000);
+            for at in 0..=stream.len() {
+                let (one, other) = stream.as_bytes().split_at(at);
+                assert_eq!(parse(&[one, other], 1000), whole, "{stream:?} at {at}");
+            }
+            let bytes: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
+            assert_eq!(parse(&bytes, 1000), whole, "{stream:?} byte by byte");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn however_anything_is_cut_the_events_are_the_same(
+            words in proptest::collection::vec(
+                proptest::sample::select(&["data:", " ", "\n", "\r", "\r\n", "event: e", "id:", ":", "x", "é", "\u{feff}", "\n\n"][..]), 0..40),
+            sizes in proptest::collection::vec(1..7_usize, 1..20),
+        ) {
+            let stream = words.concat().into_bytes();
+            let whole = parse(&[&stream], 60);
+            let mut pieces = Vec::new();
+            let mut rest = stream.as_slice();
+            for size in sizes.iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (piece, after) = rest.split_at((*size).min(rest.len()));
+                pieces.push(piece);
+                rest = after;
+            }
+            prop_assert_eq!(parse(&pieces, 60), whole);
+        }
+    }
+}

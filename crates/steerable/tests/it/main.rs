@@ -10,13 +10,28 @@ macro_rules! trials {
     };
 }
 
+mod agent;
+mod agent_compact;
+mod agent_cut;
+mod agent_kit;
 mod host;
 mod host_fake;
 mod host_fake_stream;
 mod host_kit;
 mod host_streams;
+mod model;
+mod model_dialects;
+mod model_kit;
+mod model_retry;
+mod model_scripted;
 mod server;
 mod server_scenarios;
+mod sidecar;
+mod sidecar_kit;
+mod store;
+mod store_file;
+mod store_kit;
+mod store_trace;
 
 use std::process::ExitCode;
 
@@ -28,10 +43,26 @@ fn main() -> ExitCode {
     }
     let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     match args.get(1).map(String::as_str) {
+        Some("__sidecar") => return sidecar_kit::child(&args[2..]),
         Some("__fake_sidecar") => return host_fake::child(&args[2..]),
+        Some("__store") => return store_file::child(&args[2..]),
         Some(_) | None => {}
     }
-    let rooms = [host::trials(), host_streams::trials()];
+    let rooms = [
+        agent::trials(),
+        agent_compact::trials(),
+        agent_cut::trials(),
+        host::trials(),
+        host_streams::trials(),
+        model::trials(),
+        model_dialects::trials(),
+        model_retry::trials(),
+        model_scripted::trials(),
+        sidecar::trials(),
+        store::trials(),
+        store_file::trials(),
+        store_trace::trials(),
+    ];
     let trials: Vec<Trial> = rooms.into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -6,38 +6,41 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
 
+/// How long anything is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub struct Got {
-    pub method: String,
+pub(crate) struct Got {
+    pub(crate) method: String,
     /// Path and query.
-    pub path: String,
+    pub(crate) path: String,
     /// Names in small letters.
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
     /// How many requests came before it.
-    pub number: usize,
+    pub(crate) number: usize,
 }
 
 impl Got {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
 /// What the server does with a request.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// A whole body with its length.
     Whole { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
     /// Headers of an event stream, then the steps.
@@ -48,7 +51,7 @@ pub enum Answer {
 
 /// One step of a streamed answer.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// One HTTP chunk.
     Chunk(Vec<u8>),
     /// The end of the body, as it should be. The connection can be used again.
@@ -64,7 +67,7 @@ pub enum Step {
 }
 
 impl Answer {
-    pub fn json(status: u16, body: &Value) -> Self {
+    pub(crate) fn json(status: u16, body: &Value) -> Self {
         Self::Whole {
             status,
             headers: vec![("content-type".into(), "application/json".into())],
@@ -73,11 +76,11 @@ impl Answer {
     }
 
     /// One chunk and a proper end.
-    pub fn events(body: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn events(body: impl Into<Vec<u8>>) -> Self {
         Self::Stream(vec![Step::Chunk(body.into()), Step::End])
     }
 
-    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn with_header(mut self, name: &str, value: &str) -> Self {
         if let Self::Whole { headers, .. } = &mut self {
             headers.push((name.to_owned(), value.to_owned()));
         }
@@ -86,7 +89,7 @@ impl Answer {
 }
 
 /// The server; it stops listening when it is dropped.
-pub struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
@@ -95,20 +98,22 @@ struct Shared {
     answer: Box<dyn Fn(&Got) -> Answer + Send + Sync>,
     requests: Mutex<Vec<Got>>,
     connections: AtomicUsize,
-    hangups: AtomicUsize,
+    hangups: Mutex<usize>,
+    hung_up: Condvar,
     stopped: AtomicBool,
 }
 
 impl Server {
     /// Answers every request as the function says.
-    pub fn start(answer: impl Fn(&Got) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(answer: impl Fn(&Got) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
             answer: Box::new(answer),
             requests: Mutex::new(Vec::new()),
             connections: AtomicUsize::new(0),
-            hangups: AtomicUsize::new(0),
+            hangups: Mutex::new(0),
+            hung_up: Condvar::new(),
             stopped: AtomicBool::new(false),
         });
         let accepting = Arc::clone(&shared);
@@ -127,33 +132,35 @@ impl Server {
     }
 
     /// Answers by the model's name, in the dialect of the path.
-    pub fn scenarios() -> Self {
+    pub(crate) fn scenarios() -> Self {
         Self::start(crate::server_scenarios::answer)
     }
 
     /// `http://127.0.0.1:PORT`.
-    pub fn root(&self) -> String {
+    pub(crate) fn root(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// `http://127.0.0.1:PORT/v1`.
-    pub fn base_url(&self) -> String {
+    pub(crate) fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
     /// Everything that was asked so far.
-    pub fn requests(&self) -> Vec<Got> {
+    pub(crate) fn requests(&self) -> Vec<Got> {
         self.shared.requests.lock().unwrap().clone()
     }
 
     /// How many connections were made.
-    pub fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// How many clients hung up while the server was silent.
-    pub fn hangups(&self) -> usize {
-        self.shared.hangups.load(Ordering::SeqCst)
+    /// Waits until so many clients hung up while the server was silent; says whether they did within ten seconds.
+    pub(crate) fn sees_hangups(&self, count: usize) -> bool {
+        let hangups = self.shared.hangups.lock().unwrap();
+        let waited = self.shared.hung_up.wait_timeout_while(hangups, PATIENCE, |seen| *seen < count);
+        *waited.unwrap().0 >= count
     }
 }
 
@@ -259,6 +266,7 @@ fn write_stream(
 fn wait_for_hangup(shared: &Shared, reader: &mut BufReader<TcpStream>) {
     let mut byte = [0];
     if matches!(reader.read(&mut byte), Ok(0) | Err(_)) {
-        shared.hangups.fetch_add(1, Ordering::SeqCst);
+        *shared.hangups.lock().unwrap() += 1;
+        shared.hung_up.notify_all();
     }
 }

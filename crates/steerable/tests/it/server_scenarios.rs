@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::server::{Answer, Got, Step};
 
 /// The answer to a request.
-pub fn answer(got: &Got) -> Answer {
+pub(crate) fn answer(got: &Got) -> Answer {
     let body = got.json();
     let path = got.path.split('?').next().unwrap_or_default();
     let model = body["model"].as_str().map(str::to_owned).or_else(|| gemini_model(path));
@@ -95,12 +95,12 @@ fn refusal(got: &Got, wish: &Wish, model: &str) -> Option<Answer> {
 }
 
 /// One event of chat completions.
-pub fn event(value: &Value) -> Vec<u8> {
+pub(crate) fn event(value: &Value) -> Vec<u8> {
     format!("data: {value}\n\n").into_bytes()
 }
 
 /// One chunk with a delta.
-pub fn chunk(delta: Value, finish: Option<&str>) -> Vec<u8> {
+pub(crate) fn chunk(delta: Value, finish: Option<&str>) -> Vec<u8> {
     event(&json!({
         "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "fake",
         "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]
@@ -108,12 +108,12 @@ pub fn chunk(delta: Value, finish: Option<&str>) -> Vec<u8> {
 }
 
 /// One chunk with a text.
-pub fn text(text: &str) -> Vec<u8> {
+pub(crate) fn text(text: &str) -> Vec<u8> {
     chunk(json!({"content": text}), None)
 }
 
 /// The usage that scenarios report.
-pub fn usage(completion: usize) -> Value {
+pub(crate) fn usage(completion: usize) -> Value {
     json!({
         "prompt_tokens": 11, "completion_tokens": completion, "total_tokens": 11 + completion,
         "prompt_tokens_details": {"cached_tokens": 3}
@@ -286,7 +286,7 @@ fn completions(body: &Value, wish: &Wish) -> Answer {
 }
 
 /// One event of a dialect whose events have names.
-pub fn named(value: &Value) -> Vec<u8> {
+pub(crate) fn named(value: &Value) -> Vec<u8> {
     format!("event: {}\ndata: {value}\n\n", value["type"].as_str().unwrap()).into_bytes()
 }
 

@@ -111,14 +111,14 @@ impl<'a> Delta<'a> {
     fn texts(scan: &mut Scan<'a>) -> Option<Self> {
         let (mut content, mut reasoning) = (None, None);
         scan.object(|scan, key| match key {
-            "content" if content.is_none() => {
+            "content" if content.is_none() => scan.null().or_else(|| {
                 content = Some(scan.string()?);
                 Some(())
-            }
-            "reasoning_content" | "reasoning" if reasoning.is_none() => {
+            }),
+            "reasoning_content" | "reasoning" if reasoning.is_none() => scan.null().or_else(|| {
                 reasoning = Some(scan.string()?);
                 Some(())
-            }
+            }),
             "role" => scan.skip_simple(),
             _ => scan.null(),
         })?;
@@ -203,5 +203,104 @@ fn usage(used: Piece<'_>) -> Usage {
             .and_then(Piece::number)
             .or_else(|| number("prompt_cache_hit_tokens"))
             .unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::chat::BoxFuture;
+    use crate::model::{Event, Gone, Provider, Sink};
+
+    #[derive(Default)]
+    struct Heard(Vec<String>);
+
+    impl Sink for Heard {
+        fn event(&mut self, event: Event<'_>) {
+            self.0.push(format!("{event:?}"));
+        }
+
+        fn flush(&mut self) -> BoxFuture<'_, Result<(), Gone>> {
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    const VOICE: Voice<'static> = Voice { provider: Provider::ChatCompletions, key: None };
+
+    type Read = fn(&str, &mut Telling<'_>, Voice<'_>) -> Result<Flow, Failure>;
+
+    fn heard(data: &str, read: Read) -> (Vec<String>, bool) {
+        let mut heard = Heard::default();
+        let mut told = Telling::new(&mut heard, Instant::now());
+        let outcome = read(data, &mut told, VOICE);
+        (heard.0, outcome.is_ok())
+    }
+
+    fn both_ways(data: &str) -> bool {
+        let slow = heard(data, Decoder::unusual_event);
+        assert_eq!(heard(data, Decoder::event), slow, "{data}");
+        Delta::scan(data).is_some()
+    }
+
+    #[test]
+    fn the_usual_chunks_take_the_short_way() {
+        for data in [
+            r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"content":"é \"x\"\n\u00e9"},"finish_reason":null}]}"#,
+            r#"{ "choices" : [ { "delta" : { "role":"assistant", "content":"a" } , "logprobs" : null } ] , "usage" : null }"#,
+            r#"{"choices":[{"delta":{"content":null,"reasoning_content":"hm","tool_calls":null}}],"system_fingerprint":"fp","x":[],"y":{},"z":true}"#,
+            r#"{"choices":[{"index":0,"delta":{},"finish_reason":null}]}"#,
+        ] {
+            assert!(both_ways(data), "{data}");
+        }
+    }
+
+    #[test]
+    fn what_is_unusual_takes_the_long_way() {
+        for data in [
+            r#"{"choices":[{"index":1,"delta":{"content":"other"}}]}"#,
+            r#"{"choices":[{"index":00,"delta":{"content":"x"}}]}"#,
+            r#"{"choices":[{"index":0.0,"delta":{"content":"x"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"a"}},{"index":1,"delta":{"content":"b"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"a","tool_calls":[]}}]}"#,
+            r#"{"choices":[{"delta":{"content":[{"type":"text","text":"a"},{"type":"thinking","thinking":[{"text":"b"}]}]}}]}"#,
+            r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#,
+            r#"{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":1}}"#,
+            r#"{"choices":[{"delta":{"content":"a"}}],"error":{"message":"x"}}"#,
+            r#"{"choices":[{"delta":{"content":"a"}}]} x"#,
+            r#"{"choices":[{"delta":{"content":"a"}}],}"#,
+            "{\"choices\":[{\"delta\":{\"content\":\"a\tb\"}}]}",
+            r#"{"choices":[{"delta":{"content":"\x"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"\u12"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"a"}}],"n":01}"#,
+            r#"{"choices":[{"delta":{"content":"a"}}],"n":-1}"#,
+            r#"{"choices":[{"delta":{"content":"a"}}"#,
+            "[DONE]",
+            "",
+        ] {
+            assert!(!both_ways(data), "{data}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_ways_hear_the_same(
+            words in proptest::collection::vec(proptest::sample::select(&[
+                "{\"choices\":[", "{\"index\":0,", "{\"delta\":{", "\"content\":", "\"reasoning\":", "\"role\":", "\"a\"", "\"\\u00e9\"", "\"\\ud800\"",
+                "null", "}", "]", "}}]}", ",", "\"usage\":", "\"error\":", "{}", "[]", "1", "0", ".5", "true", " ", "\"finish_reason\":",
+            ][..]), 0..24),
+        ) {
+            both_ways(&words.concat());
+        }
+
+        #[test]
+        fn both_ways_hear_the_same_of_a_chunk_with_one_byte_changed(at in 0..150_usize, byte in 0x20..0x7f_u8) {
+            let mut chunk = br#"{"id":"chatcmpl-1","created":1700000000,"choices":[{"index":0,"delta":{"role":"assistant","content":"a\u00e9\n"},"finish_reason":null}],"usage":null}"#.to_vec();
+            let at = at % chunk.len();
+            chunk[at] = byte;
+            both_ways(std::str::from_utf8(&chunk).unwrap());
+        }
     }
 }

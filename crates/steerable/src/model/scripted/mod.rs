@@ -211,3 +211,115 @@ impl Chunk {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(text: &str) -> Script {
+        Script::read(text).unwrap()
+    }
+
+    /// What a script says to a conversation, given as roles (`u`, `a`, `t`) with the text of the last one.
+    fn says(script: &Script, roles: &str, last: &str, attempt: u32) -> Option<String> {
+        let role = |letter| match letter {
+            'a' => Role::Assistant,
+            't' => Role::Tool,
+            _ => Role::User,
+        };
+        let mut messages: Vec<Message> =
+            roles.chars().map(|letter| Message::text(role(letter), "")).collect();
+        messages.push(Message::text(role(roles.chars().last().unwrap_or('u')), last));
+        script.choose(&messages, attempt).map(|act| match act {
+            Act::Answer { chunks, .. } => chunks.iter().map(|chunk| chunk.delta.as_str()).collect(),
+            Act::Fail { failure, .. } => format!("! {}", failure.message),
+        })
+    }
+
+    const THREE: &str = r#"{"chunks":[{"delta":"zero"}]}
+
+{"when":"weather","chunks":[{"delta":"sunny"}]}
+{"chunks":[{"delta":"one"}]}
+{"when":"weather in","chunks":[{"delta":"never"}]}
+{"chunks":[{"delta":"two"}]}"#;
+
+    #[test]
+    fn lines_without_a_condition_are_played_by_the_number_of_answers_so_far() {
+        let script = script(THREE);
+        assert_eq!(says(&script, "u", "hi", 1).unwrap(), "zero");
+        assert_eq!(says(&script, "uat", "hi", 1).unwrap(), "one");
+        assert_eq!(says(&script, "uau", "hi", 1).unwrap(), "one");
+        assert_eq!(says(&script, "uauau", "hi", 1).unwrap(), "two");
+        assert_eq!(says(&script, "uauauauau", "hi", 1).unwrap(), "two");
+    }
+
+    #[test]
+    fn the_first_line_whose_text_was_said_last_is_played_before_all_others() {
+        let script = script(THREE);
+        assert_eq!(says(&script, "u", "the weather in Rome", 1).unwrap(), "sunny");
+        assert_eq!(says(&script, "uat", "weather: 20", 1).unwrap(), "sunny");
+    }
+
+    #[test]
+    fn an_error_that_goes_away_stands_before_an_answer_and_is_not_counted() {
+        let script = script(
+            r#"{"error":{"kind":"server","message":"busy"},"times":2}
+{"chunks":[{"delta":"zero"}]}
+{"when":"x","error":{"kind":"timeout"},"times":1}
+{"error":{"kind":"rate_limit"},"times":1}
+{"chunks":[{"delta":"one"}]}"#,
+        );
+        let at = |roles, last, attempt| says(&script, roles, last, attempt).unwrap();
+        assert_eq!([at("u", "", 1), at("u", "", 2), at("u", "", 3)], ["! busy", "! busy", "zero"]);
+        assert_eq!([at("uau", "", 1), at("uau", "", 2)], ["! rate_limit", "one"]);
+        assert_eq!(
+            [at("uau", "x", 1), at("uau", "x", 2), at("uau", "x", 3)],
+            ["! timeout", "! rate_limit", "one"]
+        );
+        assert_eq!(at("uauau", "", 1), "one");
+    }
+
+    #[test]
+    fn a_script_of_nothing_but_conditions_may_have_no_answer() {
+        let script = script(r#"{"when":"x","chunks":[]}"#);
+        assert_eq!(says(&script, "u", "y", 1), None);
+    }
+
+    #[test]
+    fn every_mistake_is_named_with_its_line() {
+        for (line, problem) in [
+            ("{", "no JSON: EOF while parsing an object at line 1 column 1"),
+            ("[]", "it must be an object"),
+            ("{}", "it must have either `chunks` or `error`"),
+            (r#"{"chunks":[],"error":{"kind":"auth"}}"#, "it must have either `chunks` or `error`"),
+            (r#"{"chunks":{}}"#, "`chunks` must be an array"),
+            (r#"{"chunks":[1]}"#, "a chunk must be an object"),
+            (r#"{"chunks":[],"delay":1}"#, "`delay` is not one of when, chunks, delayMs"),
+            (r#"{"chunks":[{"delta":1}]}"#, "`delta` must be a string"),
+            (r#"{"chunks":[{"sleepMs":-1}]}"#, "`sleepMs` must be a whole number"),
+            (r#"{"chunks":[{"toolCall":{"id":"a"}}]}"#, "`toolCall.name` is missing"),
+            (
+                r#"{"chunks":[{"toolCall":{"name":"a","arguments":[]}}]}"#,
+                "`toolCall.arguments` must be an object",
+            ),
+            (r#"{"error":{}}"#, "`error.kind` is missing"),
+            (r#"{"error":{"kind":"oops"}}"#, "`error.kind` cannot be `oops`"),
+            (r#"{"error":{"kind":"auth"},"chunk":[]}"#, "`chunk` is not one of when, error, times"),
+            (r#"{"error":{"kind":"auth","status":70000}}"#, "`error.status` is too large"),
+        ] {
+            let error = Script::read(&format!("{{\"chunks\":[]}}\n\n{line}")).unwrap_err();
+            assert_eq!(error.to_string(), format!("line 3 of the script: {problem}"));
+        }
+        assert_eq!(
+            Script::read("\n").unwrap_err().to_string(),
+            "line 1 of the script: there is no answer in it"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let error = Script::open(Path::new("/nowhere/script.jsonl")).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read the script `/nowhere/script.jsonl`: "), "{error}");
+        assert!(Script::open(Path::new("")).unwrap_err().to_string().ends_with("`baseUrl` must be its path"));
+    }
+}
