@@ -74,7 +74,7 @@ impl Tracer {
         store.active.fetch_add(1, Ordering::Relaxed);
         let id = trace.trace_id.clone();
         let begin = TraceOp::Begin { number, stream_id: head.stream_id, trace: trace.clone() };
-        store.record(begin, payload::ROW_BYTES);
+        let is_begun = store.record(begin.clone(), payload::ROW_BYTES);
         let state = State {
             trace,
             spans: 0,
@@ -82,6 +82,7 @@ impl Tracer {
             bytes: 0,
             open: BTreeMap::new(),
             dropped: Dropped { spans: 0, events: 0 },
+            begin: (!is_begun).then_some(begin),
             phase: Phase::Live,
         };
         Self(Arc::new(Run {
@@ -232,6 +233,8 @@ struct State {
     bytes: usize,
     open: BTreeMap<u32, OpenSpan>,
     dropped: Dropped,
+    /// The beginning, if there was no room for it when it happened.
+    begin: Option<TraceOp>,
     phase: Phase,
 }
 
@@ -302,7 +305,7 @@ impl Run {
         }
         state.phase = Phase::Over;
         self.store.active.fetch_sub(1, Ordering::Relaxed);
-        let mut last = Vec::new();
+        let mut last: Vec<TraceOp> = state.begin.take().into_iter().collect();
         for (ordinal, open) in std::mem::take(&mut state.open) {
             last.push(self.span_op(ordinal, open.ended(SpanStatus::Cancelled)));
         }

@@ -146,3 +146,69 @@ impl fmt::Debug for Queue {
         f.debug_struct("Queue").field("work", &waiting.work.len()).field("ops", &waiting.ops.len()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{EventKind, TraceEvent};
+
+    fn op(sequence: u64) -> TraceOp {
+        let event = TraceEvent {
+            id: None,
+            trace_id: "t".to_owned(),
+            kind: EventKind::Log,
+            name: "x".to_owned(),
+            sequence,
+            timestamp_ms: 0,
+            duration_ms: None,
+            status: None,
+            payload: None,
+            created_at: None,
+        };
+        TraceOp::Event { number: 1, event }
+    }
+
+    #[test]
+    fn changes_are_taken_up_to_the_limit_and_not_one_more() {
+        let queue = Queue::new();
+        for sequence in 0..OPS as u64 {
+            assert!(queue.record(op(sequence), 1));
+        }
+        assert!(!queue.record(op(0), 1));
+        assert_eq!(queue.take_ops().len(), OPS);
+        assert!(queue.record(op(0), OP_BYTES));
+        assert!(!queue.record(op(1), 1));
+    }
+
+    #[test]
+    fn what_waits_is_done_before_the_end() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let queue = Queue::new();
+        assert!(runtime.block_on(queue.ask(Box::new(|_| {}))));
+        assert!(queue.record(op(7), 1));
+        queue.close();
+        assert!(!queue.record(op(8), 1));
+        assert!(!runtime.block_on(queue.ask(Box::new(|_| {}))));
+        assert!(matches!(queue.next(), Next::Ops(ops) if ops == [op(7)]));
+        assert!(matches!(queue.next(), Next::Work(_)));
+        assert!(matches!(queue.next(), Next::End));
+    }
+
+    #[test]
+    fn who_asks_too_much_waits_until_there_is_room() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let queue = Queue::new();
+            for _ in 0..WORK {
+                assert!(queue.ask(Box::new(|_| {})).await);
+            }
+            let mut late = std::pin::pin!(queue.ask(Box::new(|_| {})));
+            let waits = std::future::poll_fn(|context| {
+                std::task::Poll::Ready(late.as_mut().poll(context).is_pending())
+            });
+            assert!(waits.await);
+            assert!(matches!(queue.next(), Next::Work(_)));
+            assert!(late.await);
+        });
+    }
+}
