@@ -155,10 +155,10 @@ pub(super) fn ours(path: &Path, version: i64, application: i64) -> Result<(), Op
 }
 
 fn set_up(connection: &mut Connection, tables: Option<&str>) -> rusqlite::Result<Left> {
+    // A new file has nothing to lose yet, and waiting for the disk would make a sidecar late to be ready.
+    let first = if tables.is_some() { "OFF" } else { "NORMAL" };
+    connection.pragma_update(None, "synchronous", first)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // What is committed is in the log, which the kernel keeps when this process dies; only a power cut can lose the last
-    // of it, and never tears it.
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if let Some(tables) = tables {
@@ -171,5 +171,8 @@ fn set_up(connection: &mut Connection, tables: Option<&str>) -> rusqlite::Result
         next_trace: last("SELECT max(number) FROM traces")?.unwrap_or(0).cast_unsigned() + 1,
     };
     transaction.commit()?;
+    // What is committed is in the log, which the kernel keeps when this process dies; only a power cut can lose the last
+    // of it, and never tears it.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
     Ok(left)
 }
