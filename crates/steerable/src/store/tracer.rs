@@ -195,7 +195,12 @@ impl Tracer {
                     memory.record(op, payload::ROW_BYTES);
                 }
             }
-            Backend::File(file) => file.finish_trace(last).await,
+            Backend::File(file) => {
+                // Whoever waits here may be dropped; what is in the queue is written all the same.
+                let mut last = last.into_iter();
+                let refused = last.by_ref().find(|op| !file.record(op.clone(), payload::ROW_BYTES));
+                file.finish_trace(refused.into_iter().chain(last).collect()).await;
+            }
         }
     }
 }

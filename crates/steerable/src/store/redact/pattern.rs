@@ -256,4 +256,49 @@ mod tests {
             assert_eq!(text(&safe), safe, "{cut}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn pieces_of_secrets_in_any_order_are_masked_once_and_for_all(pieces in pieces()) {
+            let all = pieces.concat();
+            let safe = text(&all).into_owned();
+            proptest::prop_assert_eq!(text(&safe), safe.as_str());
+        }
+    }
+
+    fn pieces() -> impl proptest::strategy::Strategy<Value = Vec<&'static str>> {
+        let pieces = [
+            "Bearer ",
+            "bearer\t",
+            "abc.def-123",
+            "sk-",
+            "sk-test-1234567890",
+            "ghp_",
+            "0123456789abcdefghijABCD",
+            "AKIA",
+            "IOSFODNN7EXAMPLE",
+            "AIza",
+            "aws_secret_access_key",
+            "AWS_SECRET_ACCESS_KEY",
+            " = ",
+            "\"",
+            "-----BEGIN ",
+            "PRIVATE KEY",
+            "-----",
+            "-----END ",
+            "\n",
+            " ",
+            "é",
+            "\u{1f600}",
+            "-",
+            "_",
+            ".",
+            "xoxb-",
+            "glpat-",
+            "x",
+            "9",
+            "***",
+        ];
+        proptest::collection::vec(proptest::sample::select(pieces.to_vec()), 0..14)
+    }
 }
