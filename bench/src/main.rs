@@ -14,6 +14,7 @@ mod measure;
 mod mustard;
 mod peer;
 mod spawn;
+mod steerable;
 mod table;
 mod vm;
 
@@ -43,6 +44,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("mustard", Bench::Figures(mustard::bench)),
     ("abp", Bench::Rows(abp::bench)),
     ("abp-memory", Bench::Figures(abp::memory)),
+    ("steerable", Bench::Figures(steerable::bench)),
 ];
 
 fn main() -> Result<ExitCode> {
@@ -50,6 +52,9 @@ fn main() -> Result<ExitCode> {
         return Ok(code);
     }
     if let Some(played) = abp::intercept() {
+        return played.map(|()| ExitCode::SUCCESS);
+    }
+    if let Some(played) = steerable::intercept() {
         return played.map(|()| ExitCode::SUCCESS);
     }
     if std::env::args().nth(1).as_deref() == Some(mustard::echo::ARGUMENT) {

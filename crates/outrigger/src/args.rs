@@ -12,11 +12,13 @@ use outrigger_supervise::sandbox::Level;
 pub(crate) use notation::{Bytes, CrashLimit, EnvArg, HeartbeatArg, ReadyArg, duration};
 
 use crate::approvals::ApprovalsCommand;
+use crate::chat::args::ChatArgs;
 use crate::check::CheckCommand;
 use crate::js::args::JsCommand;
 use crate::receipts::ReceiptsCommand;
 use crate::run::args::RunArgs;
 use crate::stages::StagesCommand;
+use crate::trace::TraceArgs;
 
 /// Run the processes that live beside an application: keep them alive, keep them in their box, say what they did.
 #[derive(Parser)]
@@ -29,6 +31,7 @@ Examples:
   outrigger run \"fix the failing test\" --sidecar 'node my-agent.js'
   outrigger receipts verify receipt.json
   outrigger check abp -- node my-agent.js
+  outrigger chat --provider ollama --model llama3.2
   outrigger js run script.js --allow load_user=./load-user.sh
   outrigger doctor")]
 pub(crate) struct Cli {
@@ -71,6 +74,10 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: JsCommand,
     },
+    /// Talk to an agent: its words as they come, its tools, approvals, steering.
+    Chat(Box<ChatArgs>),
+    /// What a turn of a conversation did: a waterfall of its model calls and tools.
+    Trace(TraceArgs),
     /// Be the child: speak one of the dialects on standard input and output.
     Sidecar {
         #[command(subcommand)]
@@ -95,6 +102,13 @@ pub(crate) enum Dialect {
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Mustard {
         /// --jsonl, --help
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<OsString>,
+    },
+    /// An agent runtime: sessions, model streams, tools and traces over JSON-RPC lines.
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Steerable {
+        /// --log-level, --quiet-ready, --storage-path, --help
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<OsString>,
     },

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use outrigger_abp::check::{self, Check, Limits, Status};
+use outrigger_abp::check::{self as abp_check, Status as AbpStatus};
 use outrigger_abp::host::BackendSpec;
 use outrigger_abp::protocol::{OrderId, WorkOrder};
+use outrigger_steerable::check::{self as steerable_check, Status as SteerableStatus};
+use outrigger_steerable::host::SidecarSpec;
 use outrigger_supervise::sandbox::{self, Level, Network, Request};
 use serde::Serialize;
 
@@ -34,6 +36,40 @@ Examples:
   outrigger check abp -- node my-sidecar.js
   outrigger check abp --task 'say hello' --json -- python3 sidecar.py | jq 'select(.status==\"fail\")'")]
     Abp(AbpArgs),
+    /// An agent runtime that speaks steerable.
+    #[command(after_help = "\
+It is started several times, told wrong lines in every way, and its streams are tried against a model server on the
+loopback that the checks run themselves.
+
+Exit status: 0 when no rule is broken (warnings are not), 1 when one is, 125 when it could not be tried.
+
+Examples:
+  outrigger check steerable -- steerable-sidecar
+  outrigger check steerable --json -- python3 -m my_sidecar | jq 'select(.status==\"fail\")'")]
+    Steerable(SteerableArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct SteerableArgs {
+    /// How long it may take to be ready.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    ready_within: Option<Duration>,
+
+    /// How long an answer may take.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    answer_within: Option<Duration>,
+
+    /// How long a short stream may take.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    stream_within: Option<Duration>,
+
+    /// How long it may take to leave.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    exit_within: Option<Duration>,
+
+    /// The sidecar and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
 }
 
 #[derive(Args)]
@@ -63,6 +99,7 @@ pub(crate) struct AbpArgs {
     command: Vec<OsString>,
 }
 
+/// How one rule was kept, whichever dialect it belongs to.
 #[derive(Serialize)]
 struct Found<'a> {
     event: &'static str,
@@ -71,6 +108,16 @@ struct Found<'a> {
     status: Status,
     detail: &'a str,
     evidence: Option<&'a str>,
+    mend: Option<&'a str>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Pass,
+    Fail,
+    Warn,
+    Skipped,
 }
 
 #[derive(Serialize)]
@@ -85,10 +132,50 @@ struct Summary {
 
 /// Does what `outrigger check` was asked for.
 pub(crate) fn run(command: CheckCommand, format: Format) -> anyhow::Result<ExitCode> {
-    let CheckCommand::Abp(args) = command;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("the async runtime could not be started")?;
-    runtime.block_on(abp(args, format)).map(ExitCode::from)
+    let code = runtime.block_on(async {
+        match command {
+            CheckCommand::Abp(args) => abp(args, format).await,
+            CheckCommand::Steerable(args) => steerable(args, format).await,
+        }
+    });
+    code.map(ExitCode::from)
+}
+
+async fn steerable(args: SteerableArgs, format: Format) -> anyhow::Result<u8> {
+    let usual = steerable_check::Limits::usual();
+    let limits = steerable_check::Limits {
+        ready: args.ready_within.unwrap_or(usual.ready),
+        answer: args.answer_within.unwrap_or(usual.answer),
+        stream: args.stream_within.unwrap_or(usual.stream),
+        exit: args.exit_within.unwrap_or(usual.exit),
+        ..usual
+    };
+    let (program, rest) = args.command.split_first().context("no program was given")?;
+    let (here, request) = surroundings()?;
+    let spec = SidecarSpec::new("sidecar", program, here, request).args(rest).inherit_env();
+    let supervisor = trees::supervisor();
+    let mut owner = Owner::watch(StdinArg::Null)?;
+    let report = tokio::select! {
+        report = steerable_check::run(&supervisor, &spec, &limits) => report,
+        _ = owner.next() => return Ok(INTERRUPTED),
+    };
+    let found = report.checks.iter().map(|check| Found {
+        event: "check",
+        name: check.name,
+        rule: check.rule,
+        status: match check.status {
+            SteerableStatus::Pass => Status::Pass,
+            SteerableStatus::Fail => Status::Fail,
+            SteerableStatus::Warn => Status::Warn,
+            SteerableStatus::Skipped => Status::Skipped,
+        },
+        detail: &check.detail,
+        evidence: check.evidence.as_deref(),
+        mend: check.mend,
+    });
+    Ok(tell(found, format))
 }
 
 async fn abp(args: AbpArgs, format: Format) -> anyhow::Result<u8> {
@@ -115,8 +202,8 @@ async fn try_it(args: &AbpArgs, folder: &std::path::Path, format: Format) -> any
         }
     };
     order.workspace.root = folder.to_string_lossy().into_owned();
-    let usual = Limits::usual();
-    let limits = Limits {
+    let usual = abp_check::Limits::usual();
+    let limits = abp_check::Limits {
         hello: args.hello_within.unwrap_or(usual.hello),
         run: args.run_within.unwrap_or(usual.run),
         cancel: args.cancel_within.unwrap_or(usual.cancel),
@@ -126,62 +213,80 @@ async fn try_it(args: &AbpArgs, folder: &std::path::Path, format: Format) -> any
     let supervisor = trees::supervisor();
     let mut owner = Owner::watch(StdinArg::Null)?;
     let report = tokio::select! {
-        report = check::run(&supervisor, &spec, &order, &limits) => report,
+        report = abp_check::run(&supervisor, &spec, &order, &limits) => report,
         _ = owner.next() => return Ok(INTERRUPTED),
     };
-    for check in &report.checks {
-        show(check, format);
+    let found = report.checks.iter().map(|check| Found {
+        event: "check",
+        name: &check.name,
+        rule: &check.rule,
+        status: match check.status {
+            AbpStatus::Pass => Status::Pass,
+            AbpStatus::Fail => Status::Fail,
+            AbpStatus::Warn => Status::Warn,
+            AbpStatus::Skipped => Status::Skipped,
+        },
+        detail: &check.detail,
+        evidence: check.evidence.as_deref(),
+        mend: None,
+    });
+    Ok(tell(found, format))
+}
+
+/// Shows every rule and the sum of them; the exit code.
+fn tell<'a>(checks: impl Iterator<Item = Found<'a>>, format: Format) -> u8 {
+    let mut counts = [0; 4];
+    for check in checks {
+        counts[check.status as usize] += 1;
+        show(&check, format);
     }
-    let count = |status| report.count(status);
-    let summary = Summary {
-        event: "summary",
-        conformant: report.is_conformant(),
-        passed: count(Status::Pass),
-        failed: count(Status::Fail),
-        warned: count(Status::Warn),
-        skipped: count(Status::Skipped),
-    };
+    let [passed, failed, warned, skipped] = counts;
+    let conformant = failed == 0;
     match format {
-        Format::Json => say::object(&summary),
+        Format::Json => {
+            say::object(&Summary { event: "summary", conformant, passed, failed, warned, skipped });
+        }
         Format::Text => {
-            let Summary { passed, failed, warned, skipped, .. } = summary;
             anstream::println!("{passed} passed, {failed} failed, {warned} warnings, {skipped} skipped");
         }
     }
-    Ok(if report.is_conformant() { 0 } else { FAILED })
+    if conformant { 0 } else { FAILED }
 }
 
 fn backend(args: &AbpArgs) -> anyhow::Result<BackendSpec> {
     // The parser refuses an empty command.
     let (program, rest) = args.command.split_first().context("no program was given")?;
-    let here = std::env::current_dir().context("the current folder cannot be found")?;
-    let mut request = Request::new(Level::Basic, sandbox::Limits::as_the_host());
-    request.network = Network::Allow;
+    let (here, request) = surroundings()?;
     Ok(BackendSpec::new("sidecar", program, here, request).args(rest).inherit_env())
 }
 
-fn show(check: &Check, format: Format) {
-    let Check { name, rule, status, detail, evidence } = check;
+/// The folder that a child runs in, and its box: that of whoever tries it.
+fn surroundings() -> anyhow::Result<(PathBuf, Request)> {
+    let here = std::env::current_dir().context("the current folder cannot be found")?;
+    let mut request = Request::new(Level::Basic, sandbox::Limits::as_the_host());
+    request.network = Network::Allow;
+    Ok((here, request))
+}
+
+fn show(check: &Found<'_>, format: Format) {
     if format == Format::Json {
-        let evidence = evidence.as_deref();
-        return say::object(&Found { event: "check", name, rule, status: *status, detail, evidence });
+        return say::object(check);
     }
     use anstyle::{AnsiColor, Style};
-    let (word, colour) = match status {
+    let (word, colour) = match check.status {
         Status::Pass => ("pass", AnsiColor::Green),
         Status::Fail => ("FAIL", AnsiColor::Red),
         Status::Warn => ("warn", AnsiColor::Yellow),
         Status::Skipped => ("skip", AnsiColor::White),
     };
     let style = Style::new().fg_color(Some(colour.into()));
-    anstream::println!("{style}{word}{style:#}  {name}: {rule}");
-    if *status == Status::Pass {
+    anstream::println!("{style}{word}{style:#}  {}: {}", check.name, check.rule);
+    if check.status == Status::Pass {
         return;
     }
-    for line in printable(detail)
-        .lines()
-        .chain(evidence.as_deref().map(printable).as_deref().unwrap_or_default().lines())
-    {
-        anstream::println!("        {line}");
+    for text in [Some(check.detail), check.evidence, check.mend].into_iter().flatten() {
+        for line in printable(text).lines() {
+            anstream::println!("        {line}");
+        }
     }
 }

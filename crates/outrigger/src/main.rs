@@ -3,6 +3,7 @@
 mod abp_sidecar;
 mod approvals;
 mod args;
+mod chat;
 mod check;
 mod config;
 mod doctor;
@@ -13,6 +14,8 @@ mod run;
 mod say;
 mod sidecar;
 mod stages;
+mod steerable_sidecar;
+mod trace;
 mod trees;
 
 use std::process::ExitCode;
@@ -29,10 +32,12 @@ fn main() -> ExitCode {
     }
     // A sidecar must be ready in milliseconds, so it does not wait for the rest of the command line to be set up.
     let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == "sidecar")
-        && words.next().is_some_and(|word| word == "mustard")
-    {
-        return sidecar::be_mustard(words);
+    if words.next().is_some_and(|word| word == "sidecar") {
+        match words.next() {
+            Some(word) if word == "mustard" => return sidecar::be_mustard(words),
+            Some(word) if word == "steerable" => return steerable_sidecar::be_steerable(words),
+            Some(_) | None => {}
+        }
     }
     let cli = Cli::parse();
     let format = if cli.json { Format::Json } else { Format::Text };
@@ -45,6 +50,11 @@ fn main() -> ExitCode {
         Command::Check { command } => check::run(command, format),
         Command::Js { command } => js::run(command, format),
         Command::Sidecar { which: Dialect::Mustard { options } } => Ok(sidecar::be_mustard(options)),
+        Command::Chat(args) => chat::run(*args, format),
+        Command::Trace(args) => trace::run(args, format),
+        Command::Sidecar { which: Dialect::Steerable { options } } => {
+            Ok(steerable_sidecar::be_steerable(options))
+        }
         Command::Sidecar { which: Dialect::AbpMock { script } } => abp_sidecar::be_mock(script.as_deref()),
         Command::Sidecar { which: Dialect::AbpProcess(args) } => Ok(abp_sidecar::be_process(args)),
         Command::Doctor => doctor::run(format),

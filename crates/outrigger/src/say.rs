@@ -4,6 +4,9 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
+/// The longest piece of a tool's input or output that is shown.
+const MAX_SHOWN: usize = 100;
+
 /// Who reads us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Format {
@@ -36,11 +39,40 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
+/// One line, fit to be shown, cut where it becomes long.
+pub(crate) fn short(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let mut shown: String = printable(line).chars().take(MAX_SHOWN).collect();
+    if shown.chars().count() < line.chars().count() || line.len() < text.trim_end().len() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// What a call is about: the one member that says most, else its input as it is.
+pub(crate) fn gist(input: &str) -> String {
+    let Ok(Value::Object(members)) = serde_json::from_str(input) else { return input.to_owned() };
+    let telling = ["command", "file_path", "path", "pattern", "url", "query", "description"];
+    let found = telling.iter().find_map(|name| members.get(*name)?.as_str());
+    found.map_or_else(|| input.to_owned(), str::to_owned)
+}
+
 /// Prints one JSON object, in its own order of members, as a line of standard output.
 pub(crate) fn object(object: &impl serde::Serialize) {
     // What is shown has string keys only; and a reader that has gone wants nothing more.
     let text = serde_json::to_string(object).unwrap_or_default();
     let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Prints these members as one JSON object, in this order, as a line of standard output.
+pub(crate) fn members(members: &[(&str, Value)]) {
+    struct Ordered<'a>(&'a [(&'a str, Value)]);
+    impl serde::Serialize for Ordered<'_> {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+        }
+    }
+    object(&Ordered(members));
 }
 
 /// Prints one JSON object as a line of standard output.
@@ -52,4 +84,21 @@ pub(crate) fn line(object: &Value) {
 pub(crate) fn label() -> String {
     let bold = anstyle::Style::new().bold();
     format!("{bold}outrigger{bold:#}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_call_is_one_line_that_says_what_it_is_about() {
+        assert_eq!(gist(r#"{"description":"tests","command":"cargo test"}"#), "cargo test");
+        assert_eq!(gist(r#"{"file_path":"src/lib.rs","limit":3}"#), "src/lib.rs");
+        assert_eq!(gist(r#"{"x":1}"#), r#"{"x":1}"#);
+        assert_eq!(gist("[1]"), "[1]");
+        assert_eq!(short("one\ntwo"), "one…");
+        assert_eq!(short("one\n"), "one");
+        assert_eq!(short(&"x".repeat(200)).chars().count(), MAX_SHOWN + 1);
+        assert_eq!(short("\u{1b}[2Jx"), "\\u{1b}[2Jx");
+    }
 }

@@ -17,7 +17,7 @@ pub(super) enum Dialect {
 impl Dialect {
     fn top(self) -> &'static [&'static str] {
         match self {
-            Dialect::Outrigger => &["default_backend", "receipts_dir", "policy", "backends"],
+            Dialect::Outrigger => &["default_backend", "receipts_dir", "policy", "backends", "chat"],
             Dialect::Backplane => &[
                 "default_backend",
                 "workspace_dir",
@@ -55,6 +55,9 @@ pub(super) fn check(text: &str, dialect: Dialect) -> anyhow::Result<()> {
                 known(text, members, &format!("backends.{}.", name.get_ref()), dialect.backend())?;
             }
         }
+    }
+    if let Some(DeValue::Table(members)) = table.get("chat").map(|value| value.get_ref()) {
+        known(text, members, "chat.", &["provider", "model", "base_url", "api_key_env"])?;
     }
     Ok(())
 }

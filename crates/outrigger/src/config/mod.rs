@@ -33,6 +33,17 @@ pub(crate) struct Config {
     pub(crate) policy: Option<PathBuf>,
     /// The backends by their names.
     pub(crate) backends: BTreeMap<String, Backend>,
+    /// Who `outrigger chat` talks to.
+    pub(crate) chat: Chat,
+}
+
+/// Who `outrigger chat` talks to, as far as it is written down.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub(crate) struct Chat {
+    pub(crate) provider: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) base_url: Option<String>,
+    pub(crate) api_key_env: Option<String>,
 }
 
 /// One backend.
@@ -85,6 +96,8 @@ struct Written {
     policy_profiles: Option<Vec<PathBuf>>,
     #[serde(default)]
     backends: BTreeMap<String, WrittenBackend>,
+    #[serde(default)]
+    chat: Chat,
 }
 
 #[derive(Deserialize)]
@@ -106,7 +119,13 @@ struct WrittenBackend {
 impl Config {
     /// No configuration at all.
     fn none() -> Self {
-        Self { default_backend: None, receipts_dir: None, policy: None, backends: BTreeMap::new() }
+        Self {
+            default_backend: None,
+            receipts_dir: None,
+            policy: None,
+            backends: BTreeMap::new(),
+            chat: Chat::default(),
+        }
     }
 
     /// The file that was named, or the one in this folder: `outrigger.toml`, else `backplane.toml`.
@@ -161,6 +180,7 @@ impl Config {
             receipts_dir: written.receipts_dir.map(place),
             policy: written.policy.or_else(|| profiles.into_iter().next()).map(place),
             backends,
+            chat: written.chat,
         })
     }
 

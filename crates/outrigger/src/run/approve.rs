@@ -7,7 +7,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use outrigger_abp::govern::{AnswerError, Answered, ApprovalRequest, Choice, Ledger};
 use outrigger_abp::protocol::Timestamp;
 
-use super::show::{Screen, short};
+use super::show::Screen;
+use crate::say::short;
 
 /// How many questions may wait behind the one that is being asked.
 const WAITING: usize = 64;

@@ -22,7 +22,8 @@ use outrigger_abp::receipt::{Folder, SigningKey, SpoolLimit};
 use outrigger_abp::workspace;
 
 pub(crate) use self::approve::answer;
-pub(crate) use self::places::{receipts as receipts_folder, stages as stages_folder};
+pub(crate) use self::places::{chats as chats_folder, receipts as receipts_folder, stages as stages_folder};
+pub(crate) use self::words::words;
 
 use self::args::{ApproveArg, NoiseArg, OnDeniedArg, RunArgs};
 use self::screen::Live;

@@ -14,6 +14,11 @@ pub(crate) fn receipts(named: Option<&Path>, config: &Config) -> anyhow::Result<
     }
 }
 
+/// The folder of conversations, a file each.
+pub(crate) fn chats() -> anyhow::Result<PathBuf> {
+    Ok(data()?.join("chats"))
+}
+
 /// The folder of copies. Not among temporary files: work that did not end well stays there.
 pub(crate) fn stages() -> anyhow::Result<PathBuf> {
     Ok(data()?.join("stages"))
@@ -23,5 +28,5 @@ pub(crate) fn stages() -> anyhow::Result<PathBuf> {
 fn data() -> anyhow::Result<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
-    Ok(data.context("there is no place for receipts: set HOME or XDG_DATA_HOME")?.join("outrigger"))
+    Ok(data.context("there is no place to keep things: set HOME or XDG_DATA_HOME")?.join("outrigger"))
 }

@@ -4,10 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use outrigger_abp::protocol::{AgentEvent, EventKind, Raw};
 
-use crate::say::printable;
-
-/// The longest piece of a tool's input or output that is shown.
-const MAX_SHOWN: usize = 100;
+use crate::say::{gist, printable, short};
 
 /// How much of what was streamed is remembered, to recognise a message that only repeats it.
 const MAX_REMEMBERED: usize = 1 << 20;
@@ -61,7 +58,11 @@ impl Screen {
             EventKind::AssistantDelta { text } => self.stream(text),
             EventKind::AssistantMessage { text } => self.message(text),
             EventKind::ToolCall { tool_name, input, .. } => {
-                let line = format!("{dim}•{dim:#} {} {dim}{}{dim:#}", short(tool_name), short(&gist(input)));
+                let line = format!(
+                    "{dim}•{dim:#} {} {dim}{}{dim:#}",
+                    short(tool_name),
+                    short(&gist(input.as_str()))
+                );
                 self.line(&line);
             }
             EventKind::ToolResult { tool_name, output, is_error: true, .. } => {
@@ -188,43 +189,7 @@ impl Screen {
     }
 }
 
-/// One line, fit to be shown, cut where it becomes long.
-pub(super) fn short(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    let mut shown: String = printable(line).chars().take(MAX_SHOWN).collect();
-    if shown.chars().count() < line.chars().count() || line.len() < text.trim_end().len() {
-        shown.push('…');
-    }
-    shown
-}
-
-/// What a call is about: the one member that says most, else the input as it is.
-fn gist(input: &Raw<'_>) -> String {
-    let Ok(serde_json::Value::Object(members)) = input.parse() else { return input.as_str().to_owned() };
-    let telling = ["command", "file_path", "path", "pattern", "url", "query", "description"];
-    let found = telling.iter().find_map(|name| members.get(*name)?.as_str());
-    found.map_or_else(|| input.as_str().to_owned(), str::to_owned)
-}
-
 /// The text of a result, if it is one.
 fn plain(output: &Raw<'_>) -> String {
     output.parse::<String>().unwrap_or_else(|_| output.as_str().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tool_call_is_one_line_that_says_what_it_is_about() {
-        let gist = |text| gist(&Raw::new(text).unwrap());
-        assert_eq!(gist(r#"{"description":"tests","command":"cargo test"}"#), "cargo test");
-        assert_eq!(gist(r#"{"file_path":"src/lib.rs","limit":3}"#), "src/lib.rs");
-        assert_eq!(gist(r#"{"x":1}"#), r#"{"x":1}"#);
-        assert_eq!(gist("[1]"), "[1]");
-        assert_eq!(short("one\ntwo"), "one…");
-        assert_eq!(short("one\n"), "one");
-        assert_eq!(short(&"x".repeat(200)).chars().count(), MAX_SHOWN + 1);
-        assert_eq!(short("\u{1b}[2Jx"), "\\u{1b}[2Jx");
-    }
 }

@@ -2,12 +2,16 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the program the way a user's shell does")]
 
 mod abp_sdk;
+mod chat;
 mod cli;
 mod js;
 mod misbehave;
+mod model;
 mod mustard_host;
 mod mustard_sidecar;
 mod owner;
 mod process;
 mod run;
 mod sdk;
+mod steerable;
+mod terminal;

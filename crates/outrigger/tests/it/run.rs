@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::model::Model;
 use crate::process::{Finished, PATIENCE, Running, Tag, outrigger, wait_until};
 
 /// A project, and a home of its own for receipts and copies.
@@ -551,33 +552,6 @@ fn a_strict_box_holds_what_the_child_would_not_tell() {
     let receipt = receipt(&ended(&finished));
     let enforcement = &receipt["usage_raw"]["outrigger"]["enforcement"];
     assert_eq!((&enforcement["files"], &enforcement["network"]), (&json!("enforced"), &json!("enforced")));
-}
-
-/// A model server on loopback.
-struct Model {
-    child: std::process::Child,
-    port: u64,
-}
-
-impl Model {
-    fn start() -> Self {
-        use std::io::{BufRead, BufReader};
-        let program = format!("{}/../../fakes/anthropic.py", env!("CARGO_MANIFEST_DIR"));
-        let mut command = std::process::Command::new("python3");
-        command.arg(program).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let said: Value = serde_json::from_str(&line).unwrap();
-        Self { child, port: said["port"].as_u64().unwrap() }
-    }
-}
-
-impl Drop for Model {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 #[test]
