@@ -311,3 +311,35 @@ fn an_agents_whole_day() {
     talk.leave();
     tag.must_be_gone(PATIENCE, "a sidecar whose host has left");
 }
+
+#[test]
+fn flags_of_the_steerable_sidecar_are_explained_and_judged() {
+    let run = |args: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_steerable-sidecar")).args(args).stdin(Stdio::null()).output().unwrap()
+    };
+    let help = run(&["--help"]);
+    assert!(help.status.success());
+    let text = String::from_utf8(help.stdout).unwrap();
+    for flag in ["--log-level", "--quiet-ready", "--storage-path", "--read-root", "--commands", "Examples:"] {
+        assert!(text.contains(flag), "{flag} in\n{text}");
+    }
+    let cases: &[(&[&str], &str)] = &[
+        (&["--no-such-flag"], "--no-such-flag"),
+        (&["--log-level", "LOUD"], "LOUD"),
+        (&["--tools", "read_fil"], "read_file"),
+        (&["--commands", "maybe"], "maybe"),
+    ];
+    for (args, wanted) in cases {
+        let refused = run(args);
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(wanted), "{args:?}: {said}");
+        assert!(!said.contains("__SIDECAR_READY__"), "{said}");
+    }
+    // The level in small letters is the same, and logs never reach standard output.
+    let quiet = run(&["--log-level", "debug", "--quiet-ready"]);
+    assert_eq!(quiet.status.code(), Some(0));
+    for line in String::from_utf8(quiet.stdout).unwrap().lines() {
+        assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
+    }
+}
