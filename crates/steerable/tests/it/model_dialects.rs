@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::model_kit::{ask, call, heard};
-use crate::server::{Got, Server};
+use crate::server::{Answer, Got, Server};
+use crate::server_dialects::named;
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
@@ -343,8 +344,7 @@ fn an_answer_that_ends_before_it_is_complete_is_a_failure() {
         ),
         (Provider::Responses, json!({"type": "response.output_text.delta", "delta": "part"})),
     ] {
-        let server =
-            Server::start(move |_| crate::server::Answer::events(crate::server_scenarios::named(&first)));
+        let server = Server::start(move |_| Answer::events(named(&first)));
         let (lines, outcome) = call(&ask(provider, &server.base_url(), "x"));
         assert_eq!(lines, ["says part"]);
         let failure = outcome.unwrap_err();
