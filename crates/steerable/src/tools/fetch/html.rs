@@ -105,7 +105,9 @@ impl Reader {
                 self.end_line();
                 self.out.push_str("- ");
             }
-            ("td" | "th", false) if !self.out.ends_with('\n') => self.out.push_str(" | "),
+            ("td" | "th", false) if !self.out.is_empty() && !self.out.ends_with('\n') => {
+                self.out.push_str(" | ")
+            }
             ("p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "table", false) => {
                 self.end_line();
                 if !self.out.is_empty() && !self.out.ends_with("\n\n") {
