@@ -270,7 +270,7 @@ impl Course {
     pub(super) fn interrupted(&mut self) {
         self.compaction = Compaction::IfNeeded;
         self.overflow = None;
-        self.phase = Phase::RoundOver(After::Ready);
+        self.acted();
     }
 
     /// The call of the model failed.
@@ -317,7 +317,7 @@ impl Course {
         }
     }
 
-    /// All calls of the round are answered.
+    /// The round is over, unless the whole turn is.
     pub(super) fn acted(&mut self) {
         if let Phase::Ready = self.phase {
             self.phase = Phase::RoundOver(After::Ready);

@@ -305,7 +305,7 @@ impl Driver<'_> {
             Status::Cancelled => (SpanStatus::Cancelled, TraceStatus::Cancelled, None),
             Status::Failed(failure) => (SpanStatus::Error, TraceStatus::Error, Some(failure.message.clone())),
         };
-        let mut told = attrs(usage_attrs(usage));
+        let mut told = usage_attrs(usage);
         told.insert("rounds".to_owned(), Value::from(self.course.round()));
         self.span.end(span_status, told);
         tracer.finish(trace_status, error, usage).await;

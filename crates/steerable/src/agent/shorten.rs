@@ -7,7 +7,7 @@ use super::course::Compacted;
 use super::history::{Edit, weight};
 use super::output::Notice;
 use super::run::Driver;
-use super::trace::{attrs, usage_attrs};
+use super::trace::{Cost, attrs};
 use crate::chat::{BoxFuture, Message, Role, Usage};
 use crate::model::{Event, Gone, Request, Sink, estimate_tokens};
 use crate::protocol::{EventKind, EventStatus, SpanStatus};
@@ -96,15 +96,17 @@ impl Driver<'_> {
             () = self.cancel.cancelled() => None,
             written = self.world.model.stream(&request, &mut writer) => Some(written),
         };
-        let usage = writer.usage.unwrap_or_else(|| guess(prompt, &writer.text));
-        self.spend(usage);
-        let mut told = attrs(usage_attrs(usage));
+        let counted = match &written {
+            Some(Ok(summary)) => summary.usage.or(writer.usage),
+            Some(Err(_)) | None => writer.usage,
+        };
+        let said = writer.text.len() as u64 / 4;
+        let cost = counted.map_or_else(|| Cost::guess(prompt, said), Cost::Counted);
+        self.spend(cost);
+        let mut told = cost.attrs();
         told.insert("purpose".to_owned(), Value::from("compaction"));
         match written {
-            Some(Ok(summary)) => {
-                if let Some(counted) = summary.usage.filter(|_| writer.usage.is_none()) {
-                    told.extend(attrs(usage_attrs(counted)));
-                }
+            Some(Ok(_)) => {
                 span.end(SpanStatus::Ok, told);
                 Some(writer.text).filter(|text| !text.trim().is_empty())
             }
@@ -165,15 +167,5 @@ impl Sink for Writer {
     fn flush(&mut self) -> BoxFuture<'_, Result<(), Gone>> {
         let flushed = if self.text.len() > MOST_SUMMARY_BYTES { Err(Gone) } else { Ok(()) };
         Box::pin(std::future::ready(flushed))
-    }
-}
-
-fn guess(prompt: u64, text: &str) -> Usage {
-    let out = text.len() as u64 / 4;
-    Usage {
-        prompt_tokens: prompt,
-        completion_tokens: out,
-        total_tokens: prompt.saturating_add(out),
-        cached_prompt_tokens: 0,
     }
 }

@@ -6,7 +6,7 @@ use super::course::{Cap, Spoken};
 use super::history::weight;
 use super::round::{Collector, EarlyEnd};
 use super::run::{Driver, Heard, at};
-use super::trace::{OpenSpan, attrs, usage_attrs};
+use super::trace::{Cost, OpenSpan, attrs};
 use super::turn::ContentMode;
 use crate::chat::{Message, Usage};
 use crate::model::{Failure, FailureKind, Request, Summary};
@@ -56,25 +56,25 @@ impl Driver<'_> {
             };
             (outcome, Said::of(sink))
         };
-        let estimated = said.usage.unwrap_or_else(|| said.guess(estimate));
+        let cost = said.cost(estimate);
         match outcome {
-            Outcome::Done(Ok(summary)) => self.spoke(said, summary, estimated, span).await,
+            Outcome::Done(Ok(summary)) => self.spoke(said, summary, cost, span).await,
             Outcome::Done(Err(failure)) => self.failed(&said, failure, span),
             Outcome::Interrupted => {
-                self.cut(said.partial, estimated, span).await;
+                self.cut(said.partial, cost, span).await;
                 self.course.interrupted();
             }
             Outcome::Cancelled => {
-                self.cut(said.partial, estimated, span).await;
+                self.cut(said.partial, cost, span).await;
                 self.course.cancelled(None);
             }
         }
         self.flush().await;
     }
 
-    async fn spoke(&mut self, said: Said, summary: Summary, estimated: Usage, span: OpenSpan) {
-        let usage = summary.usage.unwrap_or(estimated);
-        self.spend(usage);
+    async fn spoke(&mut self, said: Said, summary: Summary, cost: Cost, span: OpenSpan) {
+        let cost = summary.usage.map_or(cost, Cost::Counted);
+        self.spend(cost);
         let finish = summary.finish_reason.as_deref().map_or(Value::Null, Value::from);
         let first =
             summary.first_event_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
@@ -84,7 +84,7 @@ impl Driver<'_> {
             ("firstTokenMs", first.map_or(Value::Null, Value::from)),
             ("toolCalls", Value::from(said.spoken.calls.len())),
         ]);
-        told.extend(attrs(usage_attrs(usage)));
+        told.extend(cost.attrs());
         span.end(SpanStatus::Ok, told.clone());
         told.insert("text".to_owned(), Value::from(said.spoken.text.as_str()));
         self.world.tracer.event(EventKind::LlmResponse, "llm.response", Some(EventStatus::Ok), told);
@@ -92,7 +92,7 @@ impl Driver<'_> {
         if self.say(message).await.is_err() {
             return;
         }
-        if summary.usage.is_some() {
+        if let Some(usage) = cost.counted() {
             self.history.measure(usage);
         }
         if self.turn.content == ContentMode::Final {
@@ -121,16 +121,18 @@ impl Driver<'_> {
     }
 
     /// Keeps what was said until the call was cut. What it cost is not known, so it is guessed.
-    async fn cut(&mut self, partial: Option<Message>, estimated: Usage, span: OpenSpan) {
-        self.spend(estimated);
-        span.end(SpanStatus::Cancelled, attrs(usage_attrs(estimated)));
+    async fn cut(&mut self, partial: Option<Message>, cost: Cost, span: OpenSpan) {
+        self.spend(cost);
+        span.end(SpanStatus::Cancelled, cost.attrs());
         // What could not be written has ended the turn already, and the cut ends it too.
         let _ = self.say(partial.into_iter().collect()).await;
     }
 
-    pub(super) fn spend(&mut self, usage: Usage) {
-        self.usage = self.usage.plus(usage);
-        self.course.spent(usage);
+    pub(super) fn spend(&mut self, cost: Cost) {
+        self.course.spent(cost.usage());
+        if let Some(usage) = cost.counted() {
+            self.usage = self.usage.plus(usage);
+        }
     }
 
     /// The span of a call, and the event that it begins with.
@@ -172,15 +174,10 @@ impl Said {
         }
     }
 
-    /// What the round cost, by the look of it.
-    fn guess(&self, prompt: u64) -> Usage {
+    /// What the round cost, by the look of it if nobody has counted.
+    fn cost(&self, prompt: u64) -> Cost {
         let thought = self.reasoning.len() as u64 / 4;
-        let out = self.message.as_ref().map_or(0, weight).max(thought);
-        Usage {
-            prompt_tokens: prompt,
-            completion_tokens: out,
-            total_tokens: prompt.saturating_add(out),
-            cached_prompt_tokens: 0,
-        }
+        let said = self.message.as_ref().map_or(0, weight);
+        self.usage.map_or_else(|| Cost::guess(prompt, said.max(thought)), Cost::Counted)
     }
 }

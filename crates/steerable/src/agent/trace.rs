@@ -45,12 +45,51 @@ pub(super) fn attrs<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Va
     told.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// What a call cost, as attributes.
-pub(super) fn usage_attrs(usage: Usage) -> [(&'static str, Value); 4] {
-    [
+/// What a call of the model cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cost {
+    /// The provider has counted.
+    Counted(Usage),
+    /// Nobody has, so this is what it looks like. Budgets are charged with it; nobody is told that it is true.
+    Guessed(Usage),
+}
+
+impl Cost {
+    /// What came to about so many tokens out of a prompt of so many.
+    pub(super) fn guess(prompt_tokens: u64, completion_tokens: u64) -> Self {
+        let total_tokens = prompt_tokens.saturating_add(completion_tokens);
+        Self::Guessed(Usage { prompt_tokens, completion_tokens, total_tokens, cached_prompt_tokens: 0 })
+    }
+
+    /// What a budget is charged with.
+    pub(super) const fn usage(self) -> Usage {
+        match self {
+            Self::Counted(usage) | Self::Guessed(usage) => usage,
+        }
+    }
+
+    /// What the provider has counted.
+    pub(super) const fn counted(self) -> Option<Usage> {
+        match self {
+            Self::Counted(usage) => Some(usage),
+            Self::Guessed(_) => None,
+        }
+    }
+
+    pub(super) fn attrs(self) -> Map<String, Value> {
+        match self {
+            Self::Counted(usage) => usage_attrs(usage),
+            Self::Guessed(usage) => attrs([("guessedTokens", Value::from(usage.total_tokens))]),
+        }
+    }
+}
+
+/// What calls cost, as attributes.
+pub(super) fn usage_attrs(usage: Usage) -> Map<String, Value> {
+    attrs([
         ("promptTokens", Value::from(usage.prompt_tokens)),
         ("completionTokens", Value::from(usage.completion_tokens)),
         ("totalTokens", Value::from(usage.total_tokens)),
         ("cachedPromptTokens", Value::from(usage.cached_prompt_tokens)),
-    ]
+    ])
 }

@@ -189,7 +189,7 @@ pub struct Ended {
     pub status: Status,
     /// A stable word for why, where the status does not say it all.
     pub reason: Option<String>,
-    /// All tokens of the turn, those of compaction included.
+    /// All tokens of the turn that providers have counted, those of compaction included.
     pub usage: Usage,
     /// The structured answer.
     pub output: Option<Value>,

@@ -29,6 +29,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_soft_timeout_is_told_while_the_model_is_silent,
         a_cancel_keeps_what_the_model_has_said,
         a_cancel_stops_a_tool_and_answers_its_call,
+        a_listener_that_does_not_read_makes_the_turn_wait_and_a_cancel_ends_it,
         a_turn_that_is_cancelled_anywhere_leaves_a_transcript_that_goes_on,
         a_turn_whose_process_dies_anywhere_is_resumed_to_the_same_end,
     ]
@@ -214,6 +215,27 @@ fn a_cancel_stops_a_tool_and_answers_its_call() {
         let (ended, ()) = tokio::join!(bench.run(turn), stop);
         assert_eq!(status(&ended), "cancelled");
         assert_eq!(bench.transcript().await[2..], ["tool c1: error: cancelled"]);
+    });
+}
+
+fn a_listener_that_does_not_read_makes_the_turn_wait_and_a_cancel_ends_it() {
+    block_on(async {
+        for at in 1..=long_heard().await {
+            let mut bench = long_bench();
+            bench.recorder.deaf_at = Some(at);
+            let cancel = bench.cancel.clone();
+            let mut turn = bench.turn(&[user("go")]);
+            turn.soft_timeout = Some(Duration::from_secs(5));
+            let stop = async {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                cancel.cancel();
+            };
+            let (ended, ()) = tokio::join!(bench.run(turn), stop);
+            assert_eq!(status(&ended), "cancelled", "{at}");
+            // One model call at most is a few words ahead of the one who does not read.
+            assert!(bench.log().len() <= at + 3, "{at}: {:?}", bench.log());
+            assert_sound(&messages(&bench).await);
+        }
     });
 }
 

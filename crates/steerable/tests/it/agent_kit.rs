@@ -36,6 +36,7 @@ pub(crate) fn block_on<T>(test: impl Future<Output = T>) -> T {
 /// What the model says in one call.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
+    pub(crate) retries: u32,
     pub(crate) thoughts: &'static str,
     pub(crate) says: String,
     pub(crate) calls: Vec<(ToolCall, Option<String>)>,
@@ -54,6 +55,7 @@ pub(crate) enum Then {
 
 pub(crate) fn says(text: &str) -> Answer {
     Answer {
+        retries: 0,
         thoughts: "",
         says: text.to_owned(),
         calls: Vec::new(),
@@ -122,6 +124,12 @@ impl Model for FakeModel {
             let gone = |Gone| Failure::new(FailureKind::Cancelled, "gone");
             // A network would make us wait.
             tokio::task::yield_now().await;
+            for attempt in 1..=answer.retries {
+                let error = &Failure::new(FailureKind::RateLimit, "slow down");
+                sink.event(Event::Retry { attempt, delay: Duration::from_secs(1), error });
+                sink.flush().await.map_err(gone)?;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
             if !answer.thoughts.is_empty() {
                 sink.event(Event::Reasoning(answer.thoughts.into()));
             }
@@ -282,6 +290,8 @@ pub(crate) struct Recorder {
     pub(crate) cancel_at: Option<(usize, CancellationToken)>,
     /// Nobody listens any more when so much was heard.
     pub(crate) gone_at: Option<usize>,
+    /// The listener is there and does not read when so much was heard.
+    pub(crate) deaf_at: Option<usize>,
 }
 
 impl Recorder {
@@ -330,7 +340,11 @@ impl Output for Recorder {
 
     fn flush(&mut self) -> BoxFuture<'_, Result<(), Gone>> {
         let gone = self.gone_at.is_some_and(|at| self.heard >= at);
+        let deaf = self.deaf_at.is_some_and(|at| self.heard >= at);
         Box::pin(async move {
+            if deaf {
+                std::future::pending::<()>().await;
+            }
             tokio::task::yield_now().await;
             if gone { Err(Gone) } else { Ok(()) }
         })
@@ -502,4 +516,13 @@ pub(crate) fn status(ended: &Ended) -> String {
         Status::Cancelled => "cancelled".to_owned(),
         Status::Failed(failure) => format!("{}: {}", failure.kind.word(), failure.message),
     }
+}
+
+/// Calls one tool, and says `done` when it has the result.
+pub(crate) fn once(name: &str, arguments: Value) -> [Answer; 2] {
+    [calls([("c1", name, arguments)]), says("done")]
+}
+
+pub(crate) fn call(id: &str, name: &str) -> ToolCall {
+    ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: raw(&json!({})) }
 }

@@ -1,5 +1,6 @@
 //! Turns as sequences of events: what happens on the left, what the course says comes next on the right.
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -268,4 +269,106 @@ fn a_cancel_wins_over_whatever_else_was_to_come() {
     assert_eq!(next(&mut course, 1), "cancelled None");
     course.acted();
     assert_eq!(next(&mut course, 1), "cancelled None");
+}
+
+/// Something that happens to a turn.
+#[derive(Clone, Debug)]
+enum Happens {
+    Answer(Spoke),
+    Fail(bool),
+    Interrupt,
+    Steer,
+    Compact,
+    Cancel,
+    Spend(u64),
+}
+
+#[derive(Clone, Debug)]
+enum Spoke {
+    Words,
+    Calls(u8),
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        4 => (0u8..4).prop_map(|calls| Happens::Answer(Spoke::Calls(calls))),
+        2 => Just(Happens::Answer(Spoke::Words)),
+        1 => any::<bool>().prop_map(Happens::Fail),
+        1 => Just(Happens::Interrupt),
+        2 => Just(Happens::Steer),
+        1 => Just(Happens::Compact),
+        1 => Just(Happens::Cancel),
+        2 => (0u64..400).prop_map(Happens::Spend),
+    ]
+}
+
+proptest! {
+    /// Whatever happens: no call of the model beyond a budget, nothing after the end, and no step that leads nowhere.
+    #[test]
+    fn no_sequence_of_events_crosses_a_budget_or_outlives_the_end(
+        events in proptest::collection::vec(happens(), 0..60),
+        limit in 1u64..2_000,
+        most_rounds in 0u64..10,
+        prompt in 0u64..300,
+    ) {
+        let rules = Rules { max_context_tokens: Some(250), ..budgets(Some(most_rounds), Some(limit), None) };
+        let mut course = Course::new(rules);
+        let mut events = events.into_iter();
+        let (mut rounds, mut tokens, mut idle, mut over) = (0, 0, 0, false);
+        for _ in 0..400 {
+            let next = course.next(prompt);
+            prop_assert!(!over || matches!(next, Next::End(_)), "{next:?} after the end");
+            idle += 1;
+            match next {
+                Next::End(_) => over = true,
+                Next::RoundEnd(_) | Next::Hear(_) | Next::Repair(_) => {}
+                Next::Compact => course.compacted(Compacted::Smaller),
+                Next::Tools(calls) => {
+                    for asked in calls {
+                        course.result(&asked.call, &ToolResult::failure("no"), Blame::Person);
+                    }
+                    course.acted();
+                }
+                Next::Model(cap) => {
+                    idle = 0;
+                    rounds += 1;
+                    prop_assert!(rounds <= most_rounds);
+                    let most = cap.max_tokens().unwrap_or(0);
+                    prop_assert!(most > 0 && tokens + prompt + most <= limit, "{tokens} {prompt} {cap:?} {limit}");
+                    loop {
+                        match events.next() {
+                            Some(Happens::Answer(Spoke::Words)) | None => break course.answered(says("done")),
+                            Some(Happens::Answer(Spoke::Calls(count))) => {
+                                let calls = (0..count).map(|_| asked("a")).collect();
+                                break course.answered(Spoken { calls, ..Spoken::default() });
+                            }
+                            Some(Happens::Fail(true)) => {
+                                rounds -= 1;
+                                break course.failed(overflow());
+                            }
+                            Some(Happens::Fail(false)) => {
+                                break course.failed(Failure::new(FailureKind::Auth, "no"));
+                            }
+                            Some(Happens::Interrupt) => {
+                                course.steered("stop".to_owned());
+                                break course.interrupted();
+                            }
+                            Some(Happens::Cancel) => break course.cancelled(None),
+                            Some(Happens::Steer) => course.steered("more".to_owned()),
+                            Some(Happens::Compact) => course.compact(),
+                            Some(Happens::Spend(spent)) => {
+                                tokens += spent;
+                                course.spent(used(spent));
+                            }
+                        }
+                    }
+                }
+            }
+            prop_assert!(idle < 8, "no call of the model and no end in eight steps");
+            if over && idle > 3 {
+                break;
+            }
+        }
+        prop_assert!(over);
+    }
 }
