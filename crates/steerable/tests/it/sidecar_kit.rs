@@ -140,6 +140,23 @@ impl Raw {
         (length > 0).then(|| line.strip_suffix('\n').expect("a whole line").to_owned())
     }
 
+    /// What one read of the pipe gives.
+    pub(crate) fn read_once(&mut self) -> String {
+        assert!(self.output.buffer().is_empty(), "something was read before");
+        let read = String::from_utf8(self.output.fill_buf().expect("a pipe").to_vec()).expect("text");
+        self.output.consume(read.len());
+        read
+    }
+
+    /// The writing end, for a thread of its own.
+    pub(crate) fn take_input(&mut self) -> ChildStdin {
+        self.input.take().expect("open")
+    }
+
+    pub(crate) fn give_input(&mut self, input: ChildStdin) {
+        self.input = Some(input);
+    }
+
     /// The next message.
     pub(crate) fn hear(&mut self) -> Value {
         let line = self.line().unwrap_or_else(|| panic!("the sidecar ended; it said: {}", self.errors()));
@@ -252,6 +269,14 @@ impl Raw {
             assert!(Instant::now() < until, "standard error never said {text}: {}", self.errors());
             std::thread::yield_now();
         }
+    }
+
+    /// How long it has computed, in the kernel's ticks.
+    pub(crate) fn cpu_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("a process");
+        let after_name = stat.rsplit_once(") ").expect("a name").1;
+        let fields: Vec<&str> = after_name.split(' ').collect();
+        fields[11].parse::<u64>().expect("user time") + fields[12].parse::<u64>().expect("system time")
     }
 
     /// How much memory it has, in KiB.
