@@ -10,6 +10,7 @@ mod life;
 mod lines;
 mod methods;
 mod report;
+mod rules;
 mod server;
 mod streams;
 mod suite;

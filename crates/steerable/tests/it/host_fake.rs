@@ -284,7 +284,9 @@ impl Fake {
             "agent.session.list" => {
                 let all = self.sessions.lock().unwrap();
                 let mut all: Vec<Value> = all.values().cloned().collect();
-                all.retain(|session| params["chatId"].is_null() || session["chatId"] == params["chatId"]);
+                let is_asked_for =
+                    |session: &Value, name: &str| params[name].is_null() || session[name] == params[name];
+                all.retain(|session| is_asked_for(session, "chatId") && is_asked_for(session, "userId"));
                 all.sort_by_key(|session| std::cmp::Reverse(session["updatedAt"].to_string()));
                 if self.has("list-oldest-first") {
                     all.reverse();
@@ -353,6 +355,7 @@ impl Fake {
                 false => Ok(json!({"ok":false,"reason":"stream_not_active"})),
             },
             "agent.chat.stream" => self.accept_stream(params),
+            "trace.fetch" if params["traceId"].is_null() => Err(wrong("traceId must be a string")),
             "trace.fetch" => Err((-32004, "invalid_request", "trace not found".into(), None)),
             "fake.echo" => Ok(params.clone()),
             _ => {

@@ -134,7 +134,7 @@ async fn relay(fake: &Fake, id: &str, params: &Value) -> Ending {
         let Ok(event) = serde_json::from_str::<Value>(data) else { continue };
         let choice = &event["choices"][0];
         if let Some(delta) = choice["delta"]["content"].as_str() {
-            let delta = if fake.has("garbles") { delta.replace('ä', "?") } else { delta.to_owned() };
+            let delta = if fake.has("garbles") { delta.replace('ü', "?") } else { delta.to_owned() };
             fake.notify("stream.chunk", &json!({"streamId":id,"delta":delta}));
         }
         for part in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {

@@ -21,6 +21,7 @@ mod host;
 mod host_fake;
 mod host_fake_stream;
 mod host_kit;
+mod host_own;
 mod host_streams;
 mod mcp;
 mod mcp_child;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         agent_limits::trials(),
         check::trials(),
         host::trials(),
+        host_own::trials(),
         host_streams::trials(),
         mcp::trials(),
         model::trials(),
