@@ -19,6 +19,7 @@ mod frames;
 mod lines;
 mod mustard;
 mod rpc;
+mod sse;
 mod tape;
 
 /// A target: any bytes go in, and it panics if a promise is broken.
@@ -37,6 +38,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("program_load", engine::program_load),
     ("mustard", mustard::mustard),
     ("abp", abp::abp),
+    ("sse", sse::sse),
 ];
 
 pub use abp::abp;
@@ -44,6 +46,7 @@ pub use frames::frames;
 pub use lines::lines;
 pub use mustard::mustard;
 pub use rpc::rpc;
+pub use sse::sse;
 pub use tape::tape;
 
 /// Takes small choices off the front of an input.
