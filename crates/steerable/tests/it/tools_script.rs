@@ -65,7 +65,8 @@ pub(crate) fn child(args: &[String]) -> ExitCode {
                 let answered: Vec<u64> = answers.iter().map(|one| one["call_id"].as_u64().unwrap()).collect();
                 let mut expected = outstanding.clone();
                 let mut sorted = answered.clone();
-                (expected.sort_unstable(), sorted.sort_unstable());
+                expected.sort_unstable();
+                sorted.sort_unstable();
                 assert_eq!(sorted, expected);
                 let value_of = |id: &u64| {
                     let one = answers.iter().find(|one| one["call_id"] == *id).unwrap();

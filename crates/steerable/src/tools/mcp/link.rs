@@ -133,7 +133,7 @@ impl Live {
                 Some(cursor) => json!({ "cursor": cursor }),
                 None => json!({}),
             };
-            let page = read_page(&*self.ask("tools/list", &params).await?)?;
+            let page = read_page(&self.ask("tools/list", &params).await?)?;
             tools.extend(page.tools);
             if tools.len() > MAX_TOOLS {
                 return Err(format!("it has more than {MAX_TOOLS} tools"));
