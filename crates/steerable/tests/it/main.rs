@@ -42,6 +42,7 @@ mod sidecar_streams;
 mod store;
 mod store_file;
 mod store_kit;
+mod store_otlp;
 mod store_trace;
 mod tools;
 mod tools_kit;
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         sidecar_streams::trials(),
         store::trials(),
         store_file::trials(),
+        store_otlp::trials(),
         store_trace::trials(),
         tools::trials(),
         tools_script::trials(),
