@@ -20,7 +20,17 @@ pub(super) const LAST_WORDS: Duration = Duration::from_millis(250);
 #[derive(Debug, Default)]
 pub(super) struct Life {
     closing: CancellationToken,
+    at_once: AtomicBool,
     eof: AtomicBool,
+}
+
+/// How a conversation is to be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// Everything has ended and was told.
+    InGoodOrder,
+    /// Nothing is waited for.
+    Now,
 }
 
 impl Life {
@@ -43,6 +53,7 @@ impl Life {
     pub(super) fn now(&self, runtime: &Runtime) {
         runtime.streams.close();
         runtime.stop.cancel();
+        self.at_once.store(true, Ordering::Relaxed);
         self.close();
     }
 
@@ -52,8 +63,9 @@ impl Life {
     }
 
     /// Waits until the conversation may be closed.
-    pub(super) async fn closing(&self) {
+    pub(super) async fn closing(&self) -> Closing {
         self.closing.cancelled().await;
+        if self.at_once.load(Ordering::Relaxed) { Closing::Now } else { Closing::InGoodOrder }
     }
 
     /// The host closed its end.

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::handler::Desk;
-use super::life::{LAST_WORDS, Life};
+use super::life::{Closing, LAST_WORDS, Life};
 use super::options::{Marker, Options};
 use super::runtime::Runtime;
 use super::standard::{self, Withheld};
@@ -97,23 +97,32 @@ async fn until_the_end(
     mut signals: Signals,
     hung_up: &CancellationToken,
 ) {
-    let grace = || runtime.settings().grace_period;
+    let grace = || runtime.settings().grace_period.max(LAST_WORDS);
     let end_of_input = async {
         hung_up.cancelled().await;
         life.hung_up();
-        life.drain(runtime, peer, grace()).await;
+        life.drain(runtime, peer, runtime.settings().grace_period).await;
     };
-    tokio::select! {
+    let closed = tokio::select! {
         biased;
         end = peer.ended() => {
             runtime.log.warning("steerable.sidecar", format_args!("the conversation is over: {end}"));
             return;
         }
-        () = signals.any() => life.drain(runtime, peer, AFTER_SIGNAL).await,
-        () = life.closing() => {}
-        () = end_of_input => {}
-    }
-    if timeout(grace().max(LAST_WORDS), peer.close()).await.is_err() {
+        () = signals.any() => {
+            let leave = async {
+                life.drain(runtime, peer, AFTER_SIGNAL).await;
+                peer.close().await
+            };
+            timeout(LAST_WORDS, leave).await
+        }
+        closing = life.closing() => match closing {
+            Closing::InGoodOrder => timeout(grace(), peer.close()).await,
+            Closing::Now => timeout(LAST_WORDS, peer.close()).await,
+        },
+        () = end_of_input => timeout(grace(), peer.close()).await,
+    };
+    if closed.is_err() {
         runtime.log.warning("steerable.sidecar", "the host did not read the last lines");
     }
 }

@@ -39,6 +39,7 @@ mod sidecar_kit;
 mod sidecar_lines;
 mod sidecar_methods;
 mod sidecar_streams;
+mod sidecar_turns;
 mod store;
 mod store_file;
 mod store_kit;
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
         sidecar_lines::trials(),
         sidecar_methods::trials(),
         sidecar_streams::trials(),
+        sidecar_turns::trials(),
         store::trials(),
         store_file::trials(),
         store_otlp::trials(),

@@ -271,6 +271,16 @@ impl Raw {
         }
     }
 
+    /// Waits until the pipe that we do not read from is full.
+    pub(crate) fn wait_until_full(&self) {
+        let until = Instant::now() + PATIENCE;
+        // Less than a line's length short of what a pipe holds on Linux.
+        while rustix::io::ioctl_fionread(self.output.get_ref()).expect("a pipe") < 60_000 {
+            assert!(Instant::now() < until, "the pipe never filled");
+            std::thread::yield_now();
+        }
+    }
+
     /// How long it has computed, in the kernel's ticks.
     pub(crate) fn cpu_ticks(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("a process");
