@@ -19,6 +19,9 @@ use crate::model::{Failure, FailureKind};
 /// How often an answer that does not fit its schema is sent back.
 const MOST_REPAIRS: u32 = 2;
 
+/// Why a turn is completed that a tool has ended.
+const TERMINAL_RESULT: &str = "terminal_result";
+
 /// What the course is decided by.
 #[derive(Debug)]
 pub(super) struct Rules {
@@ -214,6 +217,18 @@ impl Course {
         self.heard.push_back(content);
     }
 
+    /// Whether the turn goes on although `end` was to be its end, because somebody was heard in that very moment. Only the
+    /// model's own last word can be talked out of.
+    pub(super) fn heard_after_all(&mut self, end: &End) -> bool {
+        let was_last_word =
+            matches!(end, End::Completed { reason, .. } if reason.as_deref() != Some(TERMINAL_RESULT));
+        let goes_on = was_last_word && !self.heard.is_empty();
+        if goes_on {
+            self.phase = Phase::Ready;
+        }
+        goes_on
+    }
+
     /// Somebody wants the transcript to be compacted.
     pub(super) fn compact(&mut self) {
         self.compaction = Compaction::Wanted;
@@ -289,10 +304,7 @@ impl Course {
     /// A call came to something. What is returned is added to what the model is told.
     pub(super) fn result(&mut self, call: &ToolCall, result: &ToolResult, blame: Blame) -> Option<String> {
         if result.terminal == Some(true) {
-            self.over_unless_worse(End::Completed {
-                reason: Some("terminal_result".to_owned()),
-                output: None,
-            });
+            self.over_unless_worse(End::Completed { reason: Some(TERMINAL_RESULT.to_owned()), output: None });
         }
         if result.success {
             self.repeats.succeeded();

@@ -117,6 +117,14 @@ impl Ear {
         }
     }
 
+    /// Takes what was said already, and nothing more.
+    fn close(&mut self, course: &mut Course) {
+        if let Some(steering) = &mut self.steering {
+            steering.close();
+        }
+        self.catch_up(course);
+    }
+
     fn take(&self, steer: Steer, course: &mut Course) -> Heard {
         match steer {
             Steer::Compact => {
@@ -162,7 +170,13 @@ impl Driver<'_> {
                     // What could not be written has ended the turn.
                     let _ = self.say(vec![Message::text(Role::User, structured::repair(&problem))]).await;
                 }
-                Next::End(end) => return end,
+                Next::End(end) => {
+                    // From now on whoever speaks is told that nobody hears it; who was told otherwise is heard.
+                    self.steering.close(&mut self.course);
+                    if !self.course.heard_after_all(&end) {
+                        return end;
+                    }
+                }
             }
         }
     }

@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use libtest_mimic::Trial;
-use outrigger_steerable::agent::{self, Steer, SteerMode};
+use outrigger_steerable::agent::{self, ContentMode, Steer, SteerMode};
 use outrigger_steerable::chat::{Message, Role};
 use outrigger_steerable::protocol::{SpanStatus, TraceStatus};
 use outrigger_steerable::store::Stored;
@@ -26,6 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         an_interrupt_cuts_the_model_and_keeps_what_it_said,
         an_interrupt_stops_running_tools_and_those_that_wait,
         a_steer_says_itself_whether_it_interrupts,
+        a_turn_that_is_over_takes_nothing_more,
         a_soft_timeout_is_told_while_the_model_is_silent,
         a_cancel_keeps_what_the_model_has_said,
         a_cancel_stops_a_tool_and_answers_its_call,
@@ -167,6 +168,22 @@ fn a_steer_says_itself_whether_it_interrupts() {
         };
         let (_, ()) = tokio::join!(bench.steered(turn, steering), speak);
         assert_eq!(bench.log()[1..4], ["result c1 tool_timeout", "round_end 1", "steer When you have time."]);
+    });
+}
+
+fn a_turn_that_is_over_takes_nothing_more() {
+    block_on(async {
+        // With `final`, the last words are told when the turn is over; the end of the round just before that is not too late.
+        for (at, taken, calls) in [("delta done", "not taken", 1), ("round_end 1", "taken", 2)] {
+            let (ear, steering) = mpsc::channel(8);
+            let mut bench = Bench::new([says("done"), says("done")]);
+            bench.recorder.speaks_at = Some((at, ear));
+            let mut turn = bench.turn(&[user("go")]);
+            turn.content = ContentMode::Final;
+            assert_eq!(status(&bench.steered(turn, steering).await), "completed");
+            assert!(bench.log().contains(&taken), "{at}: {:?}", bench.log());
+            assert_eq!(bench.model.times_called(), calls);
+        }
     });
 }
 

@@ -288,6 +288,8 @@ pub(crate) struct Recorder {
     heard: usize,
     /// Fires when so much was heard.
     pub(crate) cancel_at: Option<(usize, CancellationToken)>,
+    /// Says something in the moment when this is heard; whether it was taken is in the log.
+    pub(crate) speaks_at: Option<(&'static str, mpsc::Sender<Steer>)>,
     /// Nobody listens any more when so much was heard.
     pub(crate) gone_at: Option<usize>,
     /// The listener is there and does not read when so much was heard.
@@ -297,6 +299,13 @@ pub(crate) struct Recorder {
 impl Recorder {
     fn hear(&mut self, what: String) {
         self.log.push(what);
+        if let Some((at, ear)) = &self.speaks_at
+            && self.log.last().is_some_and(|last| last == at)
+        {
+            let steer = Steer::Say { content: "Wait!".to_owned(), mode: None };
+            let answer = if ear.try_send(steer).is_ok() { "taken" } else { "not taken" };
+            self.log.push(answer.to_owned());
+        }
         self.heard += 1;
         if let Some((at, token)) = &self.cancel_at
             && self.heard >= *at

@@ -178,6 +178,23 @@ fn who_speaks_while_the_last_word_is_said_is_heard() {
 }
 
 #[test]
+fn who_speaks_in_the_moment_of_the_end_is_heard_after_all() {
+    let mut course = Course::new(NO_RULES);
+    next(&mut course, 1);
+    course.answered(says("done"));
+    next(&mut course, 1);
+    let Next::End(end) = course.next(1) else { panic!("it is over") };
+    assert!(!course.heard_after_all(&end));
+    course.steered("wait".to_owned());
+    assert!(course.heard_after_all(&end));
+    assert_eq!(next(&mut course, 1), "hear wait");
+    course.cancelled(None);
+    course.steered("wait".to_owned());
+    let Next::End(end) = course.next(1) else { panic!("it is over") };
+    assert!(!course.heard_after_all(&end));
+}
+
+#[test]
 fn steering_waits_until_the_calls_of_the_round_are_answered() {
     let mut course = Course::new(NO_RULES);
     next(&mut course, 1);
