@@ -52,7 +52,7 @@ impl Client {
         let call = Call::new(request, voice)?;
         let mut attempt = 1;
         loop {
-            let mut told = Telling::new(&mut *sink, begun);
+            let mut told = Telling::new(&mut *sink, begun, voice);
             let outcome = match &call {
                 Call::Http(letter) => attempt::make(&self.http, request, letter, &mut told, voice).await,
                 Call::Script(script) => script.play(request, attempt, &mut told, voice).await,

@@ -60,6 +60,12 @@ impl Request {
             patience: Patience::STANDARD,
         }
     }
+
+    /// Where the provider is, without slashes at the end. An empty address is as good as none.
+    pub(super) fn base(&self) -> &str {
+        let said = self.base_url.as_deref().map(str::trim).filter(|base| !base.is_empty());
+        said.unwrap_or_else(|| self.provider.home()).trim_end_matches('/')
+    }
 }
 
 /// Whether prompt caching marks are sent, where a provider has them.

@@ -8,12 +8,13 @@ use tokio::time::Instant;
 
 use super::calls::{self, Calls, Fragment, one_line};
 use super::event::{Event, Sink};
-use super::failure::{Failure, FailureKind};
+use super::failure::{Failure, FailureKind, Voice};
 use crate::chat::Usage;
 
 /// Stands between a dialect and the one who listens.
 pub(super) struct Telling<'s> {
     sink: &'s mut dyn Sink,
+    voice: Voice<'s>,
     begun: Instant,
     first_after: Option<Duration>,
     /// Whether the sink holds something that was not flushed.
@@ -28,9 +29,10 @@ pub(super) struct Telling<'s> {
 
 impl<'s> Telling<'s> {
     /// Nothing was told. `begun` is when the call was made.
-    pub(super) fn new(sink: &'s mut dyn Sink, begun: Instant) -> Self {
+    pub(super) fn new(sink: &'s mut dyn Sink, begun: Instant, voice: Voice<'s>) -> Self {
         Self {
             sink,
+            voice,
             begun,
             first_after: None,
             is_fresh: false,
@@ -60,13 +62,14 @@ impl<'s> Telling<'s> {
 
     /// A piece of a tool call.
     pub(super) fn call(&mut self, fragment: Fragment<'_>) -> Result<(), Failure> {
-        self.calls.add(fragment)
+        let voice = self.voice;
+        self.calls.add(fragment).map_err(|failure| voice.failure(failure.kind, &failure.message))
     }
 
     /// A call that is no piece of one before, whatever its id.
     pub(super) fn another_call(&mut self, fragment: Fragment<'_>) -> Result<(), Failure> {
         let index = Some(self.calls.next_index());
-        self.calls.add(Fragment { index, ..fragment })
+        self.call(Fragment { index, ..fragment })
     }
 
     /// A piece of the provider's record of its thinking: one JSON value.
@@ -80,8 +83,8 @@ impl<'s> Telling<'s> {
     /// Whether so many bytes more of that record may be kept.
     pub(super) fn check_size(&self, more: usize) -> Result<(), Failure> {
         if self.details_bytes + more > calls::LIMIT {
-            let message = format!("the reasoning of one answer is larger than {} bytes", calls::LIMIT);
-            return Err(Failure::new(FailureKind::Server, message));
+            let words = format!("the reasoning of one answer is larger than {} bytes", calls::LIMIT);
+            return Err(self.voice.failure(FailureKind::Server, &words));
         }
         Ok(())
     }

@@ -29,6 +29,7 @@ mod mcp_http;
 mod model;
 mod model_dialects;
 mod model_kit;
+mod model_proxy;
 mod model_retry;
 mod model_scripted;
 mod server;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         mcp::trials(),
         model::trials(),
         model_dialects::trials(),
+        model_proxy::trials(),
         model_retry::trials(),
         model_scripted::trials(),
         sidecar::trials(),

@@ -234,7 +234,7 @@ mod tests {
 
     fn heard(data: &str, read: Read) -> (Vec<String>, bool) {
         let mut heard = Heard::default();
-        let mut told = Telling::new(&mut heard, Instant::now());
+        let mut told = Telling::new(&mut heard, Instant::now(), VOICE);
         let outcome = read(data, &mut told, VOICE);
         (heard.0, outcome.is_ok())
     }

@@ -15,8 +15,7 @@ use crate::model::request::Request;
 
 /// Where the request goes.
 pub(in crate::model) fn address(request: &Request) -> String {
-    let base = request.base_url.as_deref().unwrap_or_else(|| request.provider.home()).trim();
-    let base = base.trim_end_matches('/');
+    let base = request.base();
     let has_path = base.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
     match request.provider {
         Provider::Ollama if !has_path => format!("{base}/v1/chat/completions"),
@@ -51,8 +50,7 @@ pub(in crate::model) fn body(request: &Request) -> Result<Vec<u8>, Failure> {
 }
 
 fn is_openai(request: &Request) -> bool {
-    request.provider == Provider::ChatCompletions
-        && request.base_url.as_deref().is_none_or(|base| base.contains("://api.openai.com"))
+    request.provider == Provider::ChatCompletions && request.base().contains("://api.openai.com")
 }
 
 #[derive(Serialize)]

@@ -14,8 +14,7 @@ use crate::model::request::Request;
 
 /// Where the request goes: the model is part of the address.
 pub(in crate::model) fn address(request: &Request) -> String {
-    let base = request.base_url.as_deref().unwrap_or_else(|| request.provider.home());
-    let base = base.trim().trim_end_matches('/');
+    let base = request.base();
     let has_version = ["/v1", "/v1beta", "/v1alpha"].iter().any(|version| base.ends_with(version));
     let version = if has_version { "" } else { "/v1beta" };
     let model = request.model.strip_prefix("models/").unwrap_or(&request.model);

@@ -46,6 +46,10 @@ impl Decoder {
             told.delta(text);
             return Ok(Flow::More);
         }
+        // Not a word of this dialect, but servers that only imitate it bring it along.
+        if data.trim() == "[DONE]" {
+            return Ok(Flow::More);
+        }
         let event = Piece::read(data).map_err(|error| voice.no_json(data, &error))?;
         let index = event.get("index").and_then(Piece::number);
         match event.get("type").and_then(Piece::string).as_deref() {

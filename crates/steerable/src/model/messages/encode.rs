@@ -24,8 +24,7 @@ const LEAST_THINKING: u64 = 1_024;
 
 /// Where the request goes.
 pub(in crate::model) fn address(request: &Request) -> String {
-    let base = request.base_url.as_deref().unwrap_or_else(|| request.provider.home());
-    let base = base.trim().trim_end_matches('/');
+    let base = request.base();
     if base.ends_with("/v1") { format!("{base}/messages") } else { format!("{base}/v1/messages") }
 }
 

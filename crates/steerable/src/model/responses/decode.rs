@@ -41,7 +41,9 @@ impl Decoder {
                 told.reasoning(delta())
             }
             // A summary comes in paragraphs, and nothing else says where one ends.
-            "response.reasoning_summary_part.added" if is_later(event) => told.reasoning(Cow::Borrowed("\n\n")),
+            "response.reasoning_summary_part.added" if is_later(event) => {
+                told.reasoning(Cow::Borrowed("\n\n"))
+            }
             "response.output_item.added" => {
                 if let Some(item) = event.get("item") {
                     self.call(item, index, Completeness::Begun, told)?;

@@ -18,8 +18,7 @@ const THINKERS: [&str; 6] = ["o1", "o3", "o4", "gpt-5", "codex", "grok-4"];
 
 /// Where the request goes.
 pub(in crate::model) fn address(request: &Request) -> String {
-    let base = request.base_url.as_deref().unwrap_or_else(|| request.provider.home());
-    format!("{}/responses", base.trim().trim_end_matches('/'))
+    format!("{}/responses", request.base())
 }
 
 /// What the request says.
