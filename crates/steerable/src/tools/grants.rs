@@ -75,11 +75,13 @@ impl Grants {
     /// What the flags and a turn come to: where both speak, only what both allow; where nobody speaks, nothing.
     #[must_use]
     pub fn settle(flags: &Stated, turn: &Stated) -> Self {
+        let roots = |flags: &Option<Vec<PathBuf>>, turn: &Option<Vec<PathBuf>>| {
+            let both = both(flags.as_ref(), turn.as_ref(), |flags, turn| common(flags, turn));
+            both.unwrap_or_default().iter().map(|root| absolute(root)).collect()
+        };
         Self {
-            read_roots: both(flags.read_roots.as_ref(), turn.read_roots.as_ref(), |a, b| common(a, b))
-                .unwrap_or_default(),
-            write_roots: both(flags.write_roots.as_ref(), turn.write_roots.as_ref(), |a, b| common(a, b))
-                .unwrap_or_default(),
+            read_roots: roots(&flags.read_roots, &turn.read_roots),
+            write_roots: roots(&flags.write_roots, &turn.write_roots),
             hosts: both(flags.hosts.as_ref(), turn.hosts.as_ref(), Hosts::and).unwrap_or_else(Hosts::none),
             commands: both(flags.commands.as_ref(), turn.commands.as_ref(), |a, b| *a.min(b))
                 .unwrap_or(Commands::Deny),
@@ -198,9 +200,14 @@ fn both<T: Clone>(flags: Option<&T>, turn: Option<&T>, and: impl Fn(&T, &T) -> T
     }
 }
 
+/// A root as it is written, but from the top: children may run somewhere else than we do.
+fn absolute(root: &Path) -> PathBuf {
+    std::path::absolute(root).unwrap_or_else(|_| root.to_owned())
+}
+
 /// The folders that are in both sets of trees. Links are resolved first, so that a link cannot lead out of the ceiling.
 fn common(ceiling: &[PathBuf], asked: &[PathBuf]) -> Vec<PathBuf> {
-    let real = |path: &PathBuf| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+    let real = |path: &PathBuf| std::fs::canonicalize(path).unwrap_or_else(|_| absolute(path));
     let ceiling: Vec<PathBuf> = ceiling.iter().map(real).collect();
     let mut found: Vec<PathBuf> = Vec::new();
     for asked in asked.iter().map(real) {
@@ -267,6 +274,16 @@ mod tests {
         assert_eq!(grants.commands, Commands::Ask);
         assert!(grants.hosts.is_empty());
         assert_eq!(grants.base(), Some(Path::new("/srv")));
+    }
+
+    #[test]
+    fn a_root_from_here_becomes_a_root_from_the_top() {
+        let flags = Stated { read_roots: Some(paths(&[".", "./src"])), ..Stated::default() };
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(Grants::settle(&flags, &Stated::default()).read_roots, [here.clone(), here.join("src")]);
+        let turn = Stated { read_roots: Some(paths(&["src"])), ..Stated::default() };
+        let here = std::fs::canonicalize(here).unwrap();
+        assert_eq!(Grants::settle(&flags, &turn).read_roots, [here.join("src")]);
     }
 
     #[test]

@@ -64,9 +64,13 @@ pub(in crate::tools) fn locate(grants: &Grants, need: Need, path: &str) -> Resul
             return Err(Trouble::Denied(format!("no folder may be {verb}; {grant} would grant one")));
         }
     };
-    let best = roots.iter().filter_map(|root| below(root, &whole).map(|below| (*root, below)));
     // The innermost root leaves the least to resolve.
-    match best.min_by_key(|(_, below)| below.as_os_str().len()) {
+    let innermost = |whole: &Path| {
+        let found = roots.iter().filter_map(|root| below(root, whole).map(|below| (*root, below)));
+        found.min_by_key(|(_, below)| below.as_os_str().len())
+    };
+    // A path that is in no root by its text may still lead into one: `/home/me` may be a link to `/data/me`.
+    match innermost(&whole).or_else(|| innermost(&without_links(&whole)?)) {
         Some((root, below)) => {
             let opened = open_root(root).map_err(|error| {
                 Trouble::Failed(format!("the root `{}` cannot be opened: {error}", root.display()))
@@ -81,6 +85,15 @@ pub(in crate::tools) fn locate(grants: &Grants, need: Need, path: &str) -> Resul
             )))
         }
     }
+}
+
+/// A path with the links on its way resolved; its last name need not exist. It only helps to find the root, which then
+/// judges the rest.
+fn without_links(whole: &Path) -> Option<PathBuf> {
+    if let Ok(real) = std::fs::canonicalize(whole) {
+        return Some(real);
+    }
+    Some(std::fs::canonicalize(whole.parent()?).ok()?.join(whole.file_name()?))
 }
 
 /// The way from a root to a path in it, by their texts; the root may be written with or without its links.
@@ -297,6 +310,19 @@ mod tests {
         let whole = root.path().join("a/file").display().to_string();
         for path in ["a/file", "./a//file", "a/../a/file", "inside", whole.as_str()] {
             assert_eq!(opens(root.path(), path), Ok(()), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_through_a_link_from_outside_leads_into_the_root() {
+        let (root, outside) = tree();
+        let door = outside.path().join("door");
+        symlink(root.path(), &door).unwrap();
+        let real = std::fs::canonicalize(root.path()).unwrap();
+        assert_eq!(opens(&real, door.join("a/file").to_str().unwrap()), Ok(()));
+        for out in ["../secret", "out", "outdir/secret"] {
+            let path = door.join(out).display().to_string();
+            assert!(matches!(opens(&real, &path), Err(Trouble::Denied(_))), "{path}");
         }
     }
 
