@@ -124,10 +124,16 @@ impl Conversation {
         id
     }
 
-    /// Says a line and waits for the answer to this id.
+    /// Says a line and waits for the answer to this id; the line is the evidence if there is none.
     pub(super) async fn exchange(&mut self, line: impl AsRef<[u8]>, id: Value) -> Result<Value, Trouble> {
-        self.say(line).await;
-        self.answer(&id, self.limits.answer).await
+        self.say(&line).await;
+        let answered = self.answer(&id, self.limits.answer).await;
+        answered.map_err(|trouble| match trouble {
+            Trouble::Broken { detail, evidence: None } => {
+                Trouble::Broken { detail, evidence: Some(shown(&String::from_utf8_lossy(line.as_ref()))) }
+            }
+            other => other,
+        })
     }
 
     /// Waits for the answer to a call. An id that is left out is as good as `null`; other rules look at that.

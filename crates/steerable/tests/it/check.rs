@@ -7,6 +7,7 @@ use libtest_mimic::Trial;
 use outrigger_steerable::check::{self, Limits, Report, Status};
 use outrigger_steerable::host::SidecarSpec;
 
+use crate::host_fake::log;
 use crate::host_kit::{fake, millis, own_child, supervisor, trial};
 use crate::sidecar_kit;
 
@@ -26,7 +27,7 @@ pub(crate) fn child(args: &[String]) -> ExitCode {
     match args.iter().find(|arg| *arg != "--quiet-ready") {
         None => sidecar_kit::child(args),
         Some(flag) => {
-            eprintln!("unknown flag {flag}");
+            log(format_args!("unknown flag {flag}"));
             ExitCode::from(2)
         }
     }

@@ -36,6 +36,11 @@ pub(crate) fn child(words: &[String]) -> ExitCode {
     std::process::exit(code)
 }
 
+/// Writes a line to standard error, which is where a sidecar logs.
+pub(crate) fn log(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 pub(crate) struct Fake {
     quirks: HashSet<String>,
     pub(crate) streams: Mutex<HashMap<String, CancellationToken>>,
@@ -58,17 +63,16 @@ impl Fake {
 
     async fn live(self: &Arc<Self>) -> i32 {
         let known = ["--quiet-ready", "--log-level", "--storage-path"];
-        if let Some(flag) =
-            self.quirks.iter().find(|word| word.starts_with("--") && !known.contains(&word.as_str()))
+        let strange = |word: &&String| word.starts_with("--") && !known.contains(&word.as_str());
+        if let Some(flag) = self.quirks.iter().find(strange)
+            && !self.has("any-flag")
         {
-            if !self.has("any-flag") {
-                eprintln!("unknown flag {flag}");
-                return 2;
-            }
+            log(format_args!("unknown flag {flag}"));
+            return 2;
         }
-        eprintln!("booting");
+        log(format_args!("booting"));
         if self.has("dies-before-ready") {
-            eprintln!("out of cheese");
+            log(format_args!("out of cheese"));
             return 3;
         }
         if self.has("never-ready") {
@@ -76,7 +80,7 @@ impl Fake {
         }
         if !self.has("--quiet-ready") && !self.has("no-marker") {
             let marker = if self.has("bad-marker") { "soon".to_owned() } else { self.health().to_string() };
-            eprintln!("__SIDECAR_READY__:{marker}");
+            log(format_args!("__SIDECAR_READY__:{marker}"));
         }
         if self.has("banner") {
             self.line("Welcome!");

@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::host_fake::Fake;
+use crate::host_fake::{Fake, log};
 
 pub(crate) async fn run_stream(fake: &Fake, id: &str, params: &Value, cancel: &CancellationToken) {
     let run = async {
@@ -58,7 +58,7 @@ async fn script(fake: &Fake, id: &str, steps: &Value) -> Ending {
                     }
                 }
                 if let Some(code) = step.get("die").and_then(Value::as_i64) {
-                    eprintln!("dying as told");
+                    log(format_args!("dying as told"));
                     std::process::exit(i32::try_from(code).unwrap_or(1));
                 }
                 if step.contains_key("closeStdout") {
