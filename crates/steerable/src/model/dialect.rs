@@ -137,3 +137,70 @@ impl Decoder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::chat::{Message, Role, Secret};
+
+    fn letter(provider: Provider, base: &str, change: impl FnOnce(&mut Request)) -> Result<Letter, Failure> {
+        let mut request = Request::new(provider, "m/1", [Message::text(Role::User, "hi")]);
+        request.base_url = Some(base.to_owned());
+        change(&mut request);
+        write(&request, Voice { provider, key: None })
+    }
+
+    #[test]
+    fn every_provider_is_asked_at_home_or_where_the_host_says() {
+        for (provider, base, expected) in [
+            (Provider::ChatCompletions, " ", "https://api.openai.com/v1/chat/completions"),
+            (Provider::ChatCompletions, "http://h/x//", "http://h/x/chat/completions"),
+            (Provider::Ollama, "", "http://127.0.0.1:11434/v1/chat/completions"),
+            (Provider::Ollama, "http://h:1/", "http://h:1/v1/chat/completions"),
+            (Provider::Ollama, "http://h:1/v1", "http://h:1/v1/chat/completions"),
+            (Provider::Responses, "", "https://api.openai.com/v1/responses"),
+            (Provider::Xai, "", "https://api.x.ai/v1/responses"),
+            (Provider::Messages, "", "https://api.anthropic.com/v1/messages"),
+            (Provider::Messages, "http://h/v1/", "http://h/v1/messages"),
+            (Provider::Messages, "http://h", "http://h/v1/messages"),
+            (
+                Provider::Gemini,
+                "",
+                "https://generativelanguage.googleapis.com/v1beta/models/m%2F1:streamGenerateContent?alt=sse",
+            ),
+            (Provider::Gemini, "http://h/v1", "http://h/v1/models/m%2F1:streamGenerateContent?alt=sse"),
+        ] {
+            assert_eq!(letter(provider, base, |_| {}).unwrap().address, expected);
+        }
+    }
+
+    #[test]
+    fn openai_itself_is_told_the_most_tokens_under_their_new_name() {
+        let member = |base: &str, name: &str| {
+            let letter =
+                letter(Provider::ChatCompletions, base, |request| request.max_tokens = Some(7)).unwrap();
+            serde_json::from_slice::<Value>(&letter.body).unwrap()[name].as_u64()
+        };
+        assert_eq!(member("", "max_completion_tokens"), Some(7));
+        assert_eq!(member("", "max_tokens"), None);
+        assert_eq!(member("http://h/v1", "max_tokens"), Some(7));
+    }
+
+    #[test]
+    fn a_key_that_no_header_can_carry_is_refused_without_being_shown() {
+        let failure =
+            letter(Provider::Messages, "", |request| request.api_key = Some(Secret::new("sk-\nsecret")))
+                .unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Auth);
+        assert_eq!(failure.message, "anthropic: the key has characters that no header can carry");
+    }
+
+    #[test]
+    fn a_key_is_not_in_what_is_shown_of_a_letter() {
+        let letter =
+            letter(Provider::Gemini, "", |request| request.api_key = Some(Secret::new("sk-secret"))).unwrap();
+        assert!(!format!("{letter:?}").contains("sk-secret"));
+    }
+}
