@@ -27,6 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_trace_that_is_not_there_is_named,
         a_trace_is_exported_to_a_collector,
         quick_requests_are_answered_in_the_order_in_which_they_came,
+        a_slow_tool_delays_nothing_else,
     ]
 }
 
@@ -364,4 +365,21 @@ fn quick_requests_are_answered_in_the_order_in_which_they_came() {
     for id in 0..300 {
         assert_eq!(raw.hear()["id"], id);
     }
+}
+
+fn a_slow_tool_delays_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_str().unwrap();
+    let mut raw = Raw::start(&["--write-root", root, "--commands", "allow"]);
+    let slow = json!({"command": "sleep", "args": ["600"], "cwd": root});
+    let invoked =
+        raw.ask("tool.invoke", json!({"name": "run_command", "arguments": slow, "consentGranted": true}));
+    for _ in 0..100 {
+        raw.result("system.ping", Value::Null);
+        raw.result("agent.session.list", Value::Null);
+    }
+    assert!(raw.heard.is_empty(), "the tool still runs: {:?}", raw.heard);
+    raw.ask("system.shutdown", Value::Null);
+    assert_eq!(raw.answer(&json!(invoked))["error"]["kind"], "transport_closed");
+    raw.end().assert(0, "normal");
 }
