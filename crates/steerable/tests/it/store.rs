@@ -9,7 +9,7 @@ use outrigger_steerable::store::{
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::store_kit::{answer, both, calling, record, said, told, trial, user};
+use crate::store_kit::{answer, both, calling, record, said, sql, told, trial, user};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -26,6 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("memory_takes_as_many_sessions_as_its_limit_and_not_one_more", session_limit),
         trial("memory_takes_as_many_bytes_as_its_limit_and_not_one_more", byte_limit),
         trial("a_message_of_more_than_32_mib_is_refused", large_message),
+        trial("a_transcript_in_a_file_takes_128_mib_and_not_one_byte_more", large_transcript),
     ]
 }
 
@@ -290,4 +291,22 @@ async fn large_message() {
         assert!(matches!(refused, StoreError::TooLarge { what: "message", .. }), "{refused}");
         assert_eq!(store.transcript(&record("r")).await.unwrap().len(), 1, "all or none");
     }
+}
+
+async fn large_transcript() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store.db");
+    let store = Store::open(&path).unwrap();
+    store.append(&record("r"), &[user("a")]).await.unwrap();
+    drop(store);
+    // As if it had grown to that.
+    let frame = r#"{"role":"user","parts":[{"text":""}]}"#.len();
+    sql(&path, &format!("UPDATE records SET bytes = {}", (128 << 20) - 2 * frame - 2));
+    let store = Store::open(&path).unwrap();
+    let refused = store.append(&record("r"), &[user("b"), user("cd")]).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Full { limit: 134_217_728, .. }), "{refused}");
+    assert_eq!(store.append(&record("r"), &[user("b"), user("c")]).await.unwrap(), Seq(3), "all or none");
+    store.append(&record("r"), &[user("")]).await.unwrap_err();
+    assert_eq!(told(&store.transcript(&record("r")).await.unwrap()), ["1 user a", "2 user b", "3 user c"]);
+    store.append(&record("other"), &[user("there is room elsewhere")]).await.unwrap();
 }

@@ -18,7 +18,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use serde_json::{Map, json};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::store_kit::{answer, calling, process, record, said, told, trial, user};
+use crate::store_kit::{answer, calling, process, record, said, sql, told, trial, user};
 
 /// How often a process is killed.
 const KILLS: usize = 50;
@@ -229,15 +229,11 @@ async fn two_owners() {
     Store::open(&path).expect("free again");
 }
 
-fn database(path: &Path, sql: &str) {
-    rusqlite::Connection::open(path).expect("a database").execute_batch(sql).expect("a statement");
-}
-
 async fn newer() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("store.db");
     drop(Store::open(&path).unwrap());
-    database(&path, "PRAGMA user_version = 2; PRAGMA journal_mode = DELETE;");
+    sql(&path, "PRAGMA user_version = 2; PRAGMA journal_mode = DELETE;");
     let before = std::fs::read(&path).unwrap();
     let refused = Store::open(&path).unwrap_err();
     assert!(matches!(refused, OpenError::TooNew { found: 2, known: 1, .. }), "{refused}");
@@ -248,7 +244,7 @@ async fn newer() {
 async fn foreign() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("store.db");
-    database(&path, "CREATE TABLE sessions (x); PRAGMA user_version = 1;");
+    sql(&path, "CREATE TABLE sessions (x); PRAGMA user_version = 1;");
     let before = std::fs::read(&path).unwrap();
     let refused = Store::open(&path).unwrap_err();
     assert!(matches!(refused, OpenError::Foreign { .. }), "{refused}");
@@ -272,7 +268,7 @@ async fn damaged_inside() {
     let store = Store::open(&path).unwrap();
     store.append(&record("r"), &[user("a")]).await.unwrap();
     drop(store);
-    database(&path, "UPDATE entries SET data = '{\"role\":\"user\",\"parts'");
+    sql(&path, "UPDATE entries SET data = '{\"role\":\"user\",\"parts'");
     let store = Store::open(&path).unwrap();
     let refused = store.transcript(&record("r")).await.unwrap_err();
     assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused}");

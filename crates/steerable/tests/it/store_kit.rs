@@ -70,6 +70,11 @@ pub(crate) fn told(messages: &[Stored]) -> Vec<String> {
     messages.iter().map(one).collect()
 }
 
+/// Does something to the file behind the store's back.
+pub(crate) fn sql(path: &Path, statements: &str) {
+    rusqlite::Connection::open(path).expect("a database").execute_batch(statements).expect("a statement");
+}
+
 /// This binary in another role, with its output piped.
 #[expect(clippy::disallowed_methods, reason = "the tests start processes that are then killed")]
 pub(crate) fn process(role: &str, path: &Path) -> Child {

@@ -12,7 +12,7 @@ use outrigger_steerable::store::{
 use outrigger_steerable::tools::schema;
 use serde_json::{Map, Value, json};
 
-use crate::store_kit::{both, trial};
+use crate::store_kit::{both, sql, trial};
 
 const SESSION: &str = include_str!("../../schemas/AgentSession.schema.json");
 const TRACE: &str = include_str!("../../schemas/HarnessTrace.schema.json");
@@ -30,6 +30,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("texts_and_payloads_are_cut_at_their_limits", cut),
         trial("secrets_never_reach_a_trace", secrets),
         trial("memory_keeps_the_newest_traces", newest),
+        trial("a_file_keeps_the_last_ten_thousand_traces", kept),
         trial("memory_for_traces_is_bounded_and_runs_go_on", bounded),
     ]
 }
@@ -337,6 +338,36 @@ async fn newest() {
     assert!(store.trace(TraceKey::Stream("str_0")).await.unwrap().is_none());
     for (number, id) in ids.iter().enumerate().skip(1) {
         assert!(store.trace(TraceKey::Trace(id)).await.unwrap().is_some(), "{number}");
+    }
+}
+
+async fn kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store.db");
+    let store = Store::open(&path).expect("a store");
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let tracer = store.begin_trace(head());
+        tracer.span("x", SpanKind::Custom, None, Map::new());
+        tracer.finish(TraceStatus::Completed, None, USAGE).await;
+        ids.push(tracer.id().to_owned());
+    }
+    drop(store);
+    // As if ten thousand others had come between them.
+    sql(
+        &path,
+        "UPDATE traces SET number = number + 498 WHERE number < 3; UPDATE spans SET trace = trace + 498 WHERE trace < 3;
+         UPDATE traces SET number = 10499 WHERE number = 3; UPDATE spans SET trace = 10499 WHERE trace = 3;
+         UPDATE traces SET number = 501 WHERE number = 500; UPDATE spans SET trace = 501 WHERE trace = 500;
+         UPDATE traces SET number = 500 WHERE number = 499; UPDATE spans SET trace = 500 WHERE trace = 499;",
+    );
+    let store = Store::open(&path).expect("a store");
+    let tracer = store.begin_trace(head());
+    tracer.finish(TraceStatus::Completed, None, USAGE).await;
+    assert!(store.trace(TraceKey::Trace(&ids[0])).await.unwrap().is_none(), "ten thousand are newer");
+    for id in &ids[1..] {
+        let tree = store.trace(TraceKey::Trace(id)).await.unwrap().expect("the trace");
+        assert_eq!(tree.spans.len(), 1);
     }
 }
 
