@@ -164,7 +164,8 @@ fn spec(arguments: &Arguments, grants: &Grants, cwd: PathBuf, scratch: &Scratch)
     };
     let (program, args) = match arguments.has("args") {
         true => (command, args),
-        false => ("/bin/sh", vec!["-c".to_owned(), command.to_owned()]),
+        // Two pipes would mix up what was said in which order; one keeps it.
+        false => ("/bin/sh", vec!["-c".to_owned(), format!("exec 2>&1; {command}")]),
     };
     Spec::new("run_command", program, cwd, sandbox, rules)
         .args(args)
