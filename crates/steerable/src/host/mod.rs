@@ -14,6 +14,38 @@
 //!   waits. Pings are excused meanwhile, because it is we who do not hear the answers. A stream that is cancelled, dropped or
 //!   that belongs to a sidecar that leaves makes nobody wait; what it misses is counted.
 //! * Nothing outlives its owner: dropping the last [`Sidecar`] kills the child with everything it started.
+//!
+//! ```no_run
+//! use std::num::NonZeroUsize;
+//! use std::sync::Arc;
+//!
+//! use outrigger_steerable::host::{Nobody, Sidecar, SidecarSpec, StreamEvent, Terms};
+//! use outrigger_supervise::driver::{Settings, Supervisor};
+//! use outrigger_supervise::launch::Launcher;
+//! use outrigger_supervise::sandbox::{Level, Limits, Network, Request};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let settings = Settings { launcher: Launcher::current_exe(), starting_at_once: NonZeroUsize::MIN };
+//! let mut sandbox = Request::new(Level::Basic, Limits::as_the_host());
+//! sandbox.network = Network::Allow;
+//! let spec = SidecarSpec::new("agent", "steerable-sidecar", "/", sandbox).inherit_env();
+//! let sidecar = Sidecar::start(&Supervisor::new(settings), &spec, Terms::usual(), Arc::new(Nobody)).await?;
+//!
+//! let params = serde_json::json!({
+//!     "provider": "ollama", "model": "qwen3", "messages": [{"role": "user", "content": "Say hi."}],
+//! });
+//! let mut stream = sidecar.stream(&params).await?;
+//! while let Some(event) = stream.next().await {
+//!     match event {
+//!         StreamEvent::Chunk(chunk) => print!("{}", chunk.delta.unwrap_or_default()),
+//!         StreamEvent::Missed(missed) => print!("[{missed} chunks were missed]"),
+//!         StreamEvent::End(end) => println!("{end:?}"),
+//!     }
+//! }
+//! sidecar.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
 
 mod chunk;
 mod connection;

@@ -21,6 +21,7 @@ mod host;
 mod host_fake;
 mod host_fake_stream;
 mod host_kit;
+mod host_orphans;
 mod host_own;
 mod host_streams;
 mod mcp;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
     match args.get(1).map(String::as_str) {
         Some("__sidecar") => return sidecar_kit::child(&args[2..]),
         Some("__checked_sidecar") => return check::child(&args[2..]),
+        Some("__host") => return host_orphans::host(),
         Some("__fake_sidecar") => return host_fake::child(&args[2..]),
         Some("__store") => return store_file::child(&args[2..]),
         Some("__mcp") => return mcp_child::child(&args[2..]),
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         agent_limits::trials(),
         check::trials(),
         host::trials(),
+        host_orphans::trials(),
         host_own::trials(),
         host_streams::trials(),
         mcp::trials(),
