@@ -9,7 +9,7 @@ use outrigger_supervise::driver::Supervisor;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
 
-use super::command::RunCommand;
+use super::command::CommandTool;
 use super::fetch::WebFetch;
 use super::files::{EditFile, ListFiles, ReadFile, SearchFiles, WriteFile};
 use super::grants::{Commands, Grants};
@@ -142,7 +142,7 @@ fn builtin(name: &str, programs: &Programs, grants: &Grants) -> Result<Arc<dyn T
         "search_files" => Ok(Arc::new(SearchFiles::new())),
         "write_file" => Ok(Arc::new(WriteFile::new())),
         "edit_file" => Ok(Arc::new(EditFile::new())),
-        "run_command" => Ok(Arc::new(RunCommand::new(programs.supervisor.clone()))),
+        "run_command" => Ok(Arc::new(CommandTool::new(programs.supervisor.clone()))),
         "web_fetch" => Ok(Arc::new(WebFetch::new())),
         "todo_write" => Ok(Arc::new(TodoWrite::new())),
         _ => Err("it is not built in"),

@@ -49,6 +49,7 @@ mod store_otlp;
 mod store_trace;
 mod tools;
 mod tools_kit;
+mod tools_reach;
 mod tools_script;
 
 use std::process::ExitCode;
@@ -97,6 +98,7 @@ fn main() -> ExitCode {
         store_otlp::trials(),
         store_trace::trials(),
         tools::trials(),
+        tools_reach::trials(),
         tools_script::trials(),
     ];
     let trials: Vec<Trial> = rooms.into_iter().flatten().collect();

@@ -47,12 +47,12 @@ const WAITING: usize = 16;
 const PASSED: [&str; 7] = ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME"];
 
 /// The tool.
-pub(super) struct RunCommand {
+pub(super) struct CommandTool {
     spec: ToolSpec,
     supervisor: Supervisor,
 }
 
-impl RunCommand {
+impl CommandTool {
     pub(super) fn new(supervisor: Supervisor) -> Self {
         let parameters = json!({
             "type": "object",
@@ -73,7 +73,7 @@ impl RunCommand {
     }
 }
 
-impl Tool for RunCommand {
+impl Tool for CommandTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
