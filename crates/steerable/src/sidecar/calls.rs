@@ -1,6 +1,7 @@
 //! `tool.list` and `tool.invoke`: the sidecar's own tools, called by the host.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use outrigger_wire::peer::Outcome;
@@ -31,6 +32,16 @@ pub(super) async fn invoke(runtime: Arc<Runtime>, params: Option<Box<RawValue>>)
     if runtime.streams.is_closed() {
         return Err(shutting_down());
     }
+    let allowance =
+        Allowance { made: Arc::clone(&runtime.tool_calls), limit: runtime.settings().max_tool_calls };
+    if !allowance.take() {
+        let error =
+            Kind::BudgetExhausted.error(format!("{name}: all {} calls of tools were made", allowance.limit));
+        return Err(with_data(
+            error,
+            &json!({"budget": "toolCalls", "limit": allowance.limit, "used": allowance.limit}),
+        ));
+    }
     let call = ToolCall { id: id.unwrap_or_else(|| fresh_id("call_")), name, arguments };
     let consent = if consent_granted { Consent::Given } else { Consent::Missing };
     let desk = Desk {
@@ -39,6 +50,7 @@ pub(super) async fn invoke(runtime: Arc<Runtime>, params: Option<Box<RawValue>>)
         cancel: runtime.stop.child_token(),
         todo: runtime.todo.clone(),
         patience: runtime.settings().tool_timeout,
+        allowance,
     };
     let began = Instant::now();
     // In a task of its own, so that a tool that panics is a tool that failed.
@@ -72,6 +84,21 @@ enum Consent {
     Missing,
 }
 
+/// How many calls may still be made. One is taken before a call, whatever comes of it.
+#[derive(Clone, Debug)]
+struct Allowance {
+    made: Arc<AtomicU64>,
+    /// 0 is any number.
+    limit: u64,
+}
+
+impl Allowance {
+    fn take(&self) -> bool {
+        let more = |made: u64| (self.limit == 0 || made < self.limit).then_some(made.saturating_add(1));
+        self.made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+}
+
 /// Makes calls, each judged: the host's, and those that a script makes.
 #[derive(Clone)]
 struct Desk {
@@ -80,6 +107,7 @@ struct Desk {
     cancel: CancellationToken,
     todo: TodoList,
     patience: Duration,
+    allowance: Allowance,
 }
 
 impl Desk {
@@ -122,6 +150,11 @@ impl Dispatch for Desk {
     }
 
     fn call(&self, call: ToolCall) -> BoxFuture<'_, ToolResult> {
-        Box::pin(self.call_it(call))
+        Box::pin(async move {
+            match self.allowance.take() {
+                true => self.call_it(call).await,
+                false => ToolResult::failure("budget_exhausted: no more calls of tools may be made"),
+            }
+        })
     }
 }

@@ -72,6 +72,9 @@ fn open(runtime: &Arc<Runtime>, call: Call, answered: oneshot::Receiver<()>) -> 
         Some(turn) => Some(Plan::new(runtime, *turn)?),
         None => None,
     };
+    if plan.as_ref().is_some_and(|plan| runtime.streams.is_written(plan.record.as_str())) {
+        return Err(refused(Refused::RecordTaken));
+    }
     let request = request(params, runtime.settings())?;
     let outlet = Outlet::new(call.peer, &stream_id, answered, named);
     let cancel = runtime.stop.child_token();
@@ -104,6 +107,9 @@ fn open(runtime: &Arc<Runtime>, call: Call, answered: oneshot::Receiver<()>) -> 
 fn refused(refused: Refused) -> ErrorObject {
     match refused {
         Refused::Taken => Kind::InvalidParams.error("streamId must be the name of no live stream"),
+        Refused::RecordTaken => {
+            Kind::InvalidParams.error("recordId must be the name of a transcript that no live turn writes to")
+        }
         Refused::TooMany => {
             Kind::InvalidRequest.error(format!("there are {MAX_LIVE} live streams, and no more are opened"))
         }

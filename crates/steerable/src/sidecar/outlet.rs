@@ -87,7 +87,11 @@ impl Outlet {
         }
         self.gate.pass().await?;
         match self.peer.notify_lines(Lane::Action, "stream.chunk", &mut self.buffer).await {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                // A provider that always has more must not keep pings, or other streams, from their turn.
+                tokio::task::yield_now().await;
+                Ok(())
+            }
             Err(NotifyError::Ended { .. }) => Err(Gone),
             // Only a call whose arguments alone fill a line can be too long. The host cannot be given it.
             Err(NotifyError::TooLong { length, limit, .. }) => {

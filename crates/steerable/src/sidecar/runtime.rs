@@ -1,6 +1,7 @@
 //! What all requests and streams of a sidecar share. Nothing in it is made before it is used.
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -42,6 +43,8 @@ pub(super) struct Runtime {
     /// One change of the settings at a time, because each builds on the one before.
     pub(super) setting: tokio::sync::Mutex<()>,
     settings: Mutex<Settings>,
+    /// How many calls of tools the host has had made.
+    pub(super) tool_calls: Arc<AtomicU64>,
     supervisor: OnceLock<Supervisor>,
     servers: OnceLock<Servers>,
     own: OnceLock<Own>,
@@ -74,6 +77,7 @@ impl Runtime {
             unsaid,
             setting: tokio::sync::Mutex::new(()),
             settings: Mutex::new(settings),
+            tool_calls: Arc::new(AtomicU64::new(0)),
             supervisor: OnceLock::new(),
             servers: OnceLock::new(),
             own: OnceLock::new(),

@@ -1,6 +1,6 @@
 //! The streams that are live: their names, how they are stopped and steered, and who tells their end, exactly once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,6 +26,8 @@ pub(super) struct Streams {
 #[derive(Debug)]
 struct Table {
     live: HashMap<String, Arc<Live>>,
+    /// The transcripts that turns write to. Two turns at once would mix their words.
+    records: HashSet<String>,
     closed: bool,
 }
 
@@ -39,6 +41,8 @@ pub(super) struct Live {
     pub(super) turn: Option<TurnNames>,
     steering: Option<mpsc::Sender<Steer>>,
     told: AtomicBool,
+    /// Whether its transcript is no longer its own.
+    left: AtomicBool,
 }
 
 /// What the terminal of a turn names.
@@ -52,6 +56,7 @@ pub(super) struct TurnNames {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     Taken,
+    RecordTaken,
     TooMany,
     ShuttingDown,
 }
@@ -73,14 +78,15 @@ pub(super) struct Place {
 
 impl Streams {
     pub(super) fn new() -> Arc<Self> {
-        let table = Table { live: HashMap::new(), closed: false };
+        let table = Table { live: HashMap::new(), records: HashSet::new(), closed: false };
         Arc::new(Self { table: Mutex::new(table), count: watch::Sender::new(0) })
     }
 
     /// Opens a plain stream.
     pub(super) fn open(self: &Arc<Self>, id: String, cancel: CancellationToken) -> Result<Place, Refused> {
         let told = AtomicBool::new(false);
-        self.enter(Live { id, cancel, turn: None, steering: None, told })
+        let left = AtomicBool::new(true);
+        self.enter(Live { id, cancel, turn: None, steering: None, told, left })
     }
 
     /// Opens a turn, which can be steered.
@@ -92,7 +98,8 @@ impl Streams {
     ) -> Result<(Place, mpsc::Receiver<Steer>), Refused> {
         let (steering, heard) = mpsc::channel(MAX_STEERS);
         let told = AtomicBool::new(false);
-        let live = Live { id, cancel, turn: Some(names), steering: Some(steering), told };
+        let left = AtomicBool::new(false);
+        let live = Live { id, cancel, turn: Some(names), steering: Some(steering), told, left };
         Ok((self.enter(live)?, heard))
     }
 
@@ -107,6 +114,11 @@ impl Streams {
         if table.live.len() >= MAX_LIVE {
             return Err(Refused::TooMany);
         }
+        if let Some(names) = &live.turn
+            && !table.records.insert(names.record_id.clone())
+        {
+            return Err(Refused::RecordTaken);
+        }
         let live = Arc::new(live);
         table.live.insert(live.id.clone(), Arc::clone(&live));
         self.count.send_replace(table.live.len());
@@ -117,6 +129,11 @@ impl Streams {
     /// Whether a stream of this name is live.
     pub(super) fn is_live(&self, id: &str) -> bool {
         self.table().live.contains_key(id)
+    }
+
+    /// Whether a turn writes to this transcript.
+    pub(super) fn is_written(&self, record: &str) -> bool {
+        self.table().records.contains(record)
     }
 
     /// Whether no more streams are opened.
@@ -177,9 +194,27 @@ impl Live {
     }
 }
 
+impl Place {
+    /// Gives the transcript free: the next turn may begin as soon as the end of this one is told.
+    pub(super) fn leave_record(&self) {
+        self.streams.table().leave_record(&self.live);
+    }
+}
+
+impl Table {
+    fn leave_record(&mut self, live: &Live) {
+        if let Some(names) = &live.turn
+            && !live.left.swap(true, Ordering::AcqRel)
+        {
+            self.records.remove(&names.record_id);
+        }
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut table = self.streams.table();
+        table.leave_record(&self.live);
         table.live.remove(&self.live.id);
         self.streams.count.send_replace(table.live.len());
     }
@@ -200,6 +235,24 @@ mod tests {
         assert_eq!(open(&streams, "a").unwrap_err(), Refused::Taken);
         drop(first);
         assert!(open(&streams, "a").is_ok());
+    }
+
+    #[test]
+    fn a_transcript_has_one_turn_at_a_time_and_is_free_before_the_end_is_told() {
+        let streams = Streams::new();
+        let turn = |id: &str| {
+            let names = TurnNames { trace_id: "t".into(), record_id: "r".into() };
+            streams.open_turn(id.to_owned(), CancellationToken::new(), names)
+        };
+        let (first, _heard) = turn("a").unwrap();
+        assert_eq!(turn("b").unwrap_err(), Refused::RecordTaken);
+        first.leave_record();
+        let (second, _heard) = turn("b").unwrap();
+        // The first one is gone for good later, and takes nothing from the second one with it.
+        drop(first);
+        assert!(streams.is_written("r"));
+        drop(second);
+        assert!(!streams.is_written("r"));
     }
 
     #[test]

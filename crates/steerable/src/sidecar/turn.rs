@@ -115,6 +115,7 @@ pub(super) async fn run(
         consents: runtime.consents.clone(),
     };
     let ended = agent::run(turn, world, steering, cancel, &mut outlet).await;
+    place.leave_record();
     tell(&runtime, &place, &tracer, &record, &ended, &mut outlet).await;
 }
 
