@@ -267,12 +267,12 @@ async fn crash_loop() {
 
 async fn slow_reader() {
     let limits = StreamLimits { chunks: 8, bytes: 1 << 20 };
-    let pulse = Pulse::Ping { every: millis(100), missed: NonZeroU32::new(2).expect("not zero") };
+    let pulse = Pulse::Ping { every: millis(50), missed: NonZeroU32::new(20).expect("not zero") };
     let sidecar = start(&[], Terms { stream: limits, pulse, ..quick() }).await;
     let before = sidecar.pid();
     let stream = sidecar.stream(&script(&json!([{"flood":20_000,"bytes":100}]))).await.expect("a stream");
     // The time is what is tested: a sidecar that we do not read from for many pings is not taken for dead.
-    tokio::time::sleep(millis(1000)).await;
+    tokio::time::sleep(millis(2000)).await;
     assert_eq!(sidecar.pid(), before, "pings are excused while nobody reads");
     let (deltas, missed, end) = read(stream).await;
     assert_eq!((deltas.len(), missed), (20_000, 0));
@@ -327,13 +327,16 @@ async fn no_pings() {
 }
 
 async fn pings() {
-    let pulse = Pulse::Ping { every: millis(20), missed: NonZeroU32::MIN };
+    // Patient enough for a busy machine, and less so than the test is long.
+    let pulse = Pulse::Ping { every: millis(25), missed: NonZeroU32::new(60).expect("not zero") };
     let sidecar =
         Sidecar::start(&supervisor(), &fake(&[]), Terms { pulse, ..quick() }, Arc::new(Nobody)).await;
     let sidecar = sidecar.expect("a sidecar");
     let before = sidecar.pid();
     let stream = sidecar.stream(&script(&json!([{"flood":2000,"bytes":10}]))).await.expect("a stream");
     assert!(matches!(read(stream).await.2, StreamEnd::Done(done) if done.ok));
+    // The time is what is tested: one whose pings went unanswered would be killed by now.
+    tokio::time::sleep(millis(2500)).await;
     assert_eq!(
         (sidecar.pid(), sidecar.steer(&StreamId::new("x"), "y", SteerBy::Interrupt).await.is_ok()),
         (before, true)
