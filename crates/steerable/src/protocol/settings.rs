@@ -61,6 +61,8 @@ pub struct Settings {
     pub tool_timeout: Duration,
     /// How often a call of a model is tried.
     pub retry_max_attempts: u32,
+    /// How many calls `tool.invoke` may make while the process lives, those of scripts included; 0 is any number.
+    pub max_tool_calls: u64,
 }
 
 /// The longest times that can be set.
@@ -79,6 +81,7 @@ impl Settings {
         total_timeout: Duration::from_secs(1800),
         tool_timeout: Duration::from_secs(300),
         retry_max_attempts: 3,
+        max_tool_calls: 0,
     };
 
     /// What `config.set` makes of these. All members are judged before any counts.
@@ -95,7 +98,8 @@ impl Settings {
                 | "idleTimeoutSeconds"
                 | "totalTimeoutSeconds"
                 | "toolTimeoutMs"
-                | "retryMaxAttempts" => {
+                | "retryMaxAttempts"
+                | "maxToolCalls" => {
                     if fields.raw(name).is_none() {
                         return Err(fields.wrong(name, "something other than null"));
                     }
@@ -125,10 +129,11 @@ impl Settings {
             total_timeout: seconds(&fields, "totalTimeoutSeconds", 0.001)?.unwrap_or(self.total_timeout),
             tool_timeout: tool_timeout.unwrap_or(self.tool_timeout),
             retry_max_attempts: attempts.unwrap_or(self.retry_max_attempts),
+            max_tool_calls: fields.count("maxToolCalls", 0)?.unwrap_or(self.max_tool_calls),
         })
     }
 
-    /// The seven members, as they are kept and shown.
+    /// The eight members, as they are kept and shown.
     #[must_use]
     pub fn to_map(self) -> Map<String, Value> {
         let members = json!({
@@ -139,6 +144,7 @@ impl Settings {
             "totalTimeoutSeconds": self.total_timeout.as_secs_f64(),
             "toolTimeoutMs": u64::try_from(self.tool_timeout.as_millis()).unwrap_or(u64::MAX),
             "retryMaxAttempts": self.retry_max_attempts,
+            "maxToolCalls": self.max_tool_calls,
         });
         match members {
             Value::Object(members) => members,

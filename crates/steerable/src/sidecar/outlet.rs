@@ -61,7 +61,7 @@ impl Outlet {
         if live.may_tell_end() {
             write_terminal(&mut self.buffer, &live.id, terminal);
             // Without a conversation there is nobody to tell.
-            let _ = self.send().await;
+            let _ = self.hand_over().await;
         }
     }
 
@@ -80,18 +80,22 @@ impl Outlet {
         write(&self.pen, &mut self.buffer, rest);
     }
 
-    /// Hands over what is in the buffer, and waits while the host reads too slowly. Nothing is lost if it is dropped.
+    /// Hands over what is in the buffer, and gives way: a provider that always has more must not keep pings, or other
+    /// streams, from their turn.
     async fn send(&mut self) -> Result<(), Gone> {
+        self.hand_over().await?;
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    /// Hands over what is in the buffer, and waits while the host reads too slowly. Nothing is lost if it is dropped.
+    async fn hand_over(&mut self) -> Result<(), Gone> {
         if self.buffer.is_empty() {
             return Ok(());
         }
         self.gate.pass().await?;
         match self.peer.notify_lines(Lane::Action, "stream.chunk", &mut self.buffer).await {
-            Ok(()) => {
-                // A provider that always has more must not keep pings, or other streams, from their turn.
-                tokio::task::yield_now().await;
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(NotifyError::Ended { .. }) => Err(Gone),
             // Only a call whose arguments alone fill a line can be too long. The host cannot be given it.
             Err(NotifyError::TooLong { length, limit, .. }) => {

@@ -17,6 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         a_tool_that_does_not_exist_is_a_result_and_no_error,
         a_tool_without_a_grant_says_what_would_grant_it,
         a_tool_that_can_destroy_needs_consent,
+        calls_of_tools_have_a_budget,
         a_tool_reads_within_its_root_and_not_beyond,
         bad_arguments_are_a_result,
         only_the_tools_of_the_flag_are_listed,
@@ -210,6 +211,21 @@ fn a_tool_that_can_destroy_needs_consent() {
     );
     let result = raw.result("tool.invoke", with(call, json!({"consentGranted": true})));
     assert_eq!(result["success"], true, "{result}");
+}
+
+fn calls_of_tools_have_a_budget() {
+    let mut raw = Raw::start(&[]);
+    raw.result("config.set", json!({"maxToolCalls": 2}));
+    let call = json!({"name": "todo_write", "arguments": {"items": []}});
+    for _ in 0..2 {
+        assert_eq!(raw.result("tool.invoke", call.clone())["success"], true);
+    }
+    let answer = raw.call("tool.invoke", call.clone());
+    let error = &answer["error"];
+    assert_eq!((error["code"].as_i64(), error["kind"].as_str()), (Some(-32001), Some("budget_exhausted")));
+    assert_eq!(error["data"], json!({"budget": "toolCalls", "limit": 2, "used": 2}));
+    raw.result("config.set", json!({"maxToolCalls": 3}));
+    assert_eq!(raw.result("tool.invoke", call)["success"], true);
 }
 
 fn a_tool_reads_within_its_root_and_not_beyond() {

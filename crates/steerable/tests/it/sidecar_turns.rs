@@ -8,6 +8,7 @@ use crate::sidecar_kit::{Raw, script, scripted, with};
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_turn_ends_with_its_names_and_its_cost,
+        a_transcript_has_one_turn_at_a_time,
         a_turn_calls_the_hosts_tools_with_ids_of_ours,
         a_turn_asks_for_approval_and_hears_no,
         a_turn_that_is_cancelled_says_so,
@@ -34,6 +35,25 @@ fn a_turn_ends_with_its_names_and_its_cost() {
     let tree = raw.result("trace.fetch", json!({"traceId": params["traceId"]}));
     assert_eq!((&tree["trace"]["status"], &tree["trace"]["chatId"]), (&json!("completed"), &json!("c")));
     assert_eq!(tree["spans"][0]["name"], "agent.run", "{tree}");
+}
+
+fn a_transcript_has_one_turn_at_a_time() {
+    let mut raw = Raw::start(&[]);
+    let (_folder, slow) = script(&[json!({"chunks": [{"delta": "a"}, {"sleepMs": 600_000}]})]);
+    let (_other, quick) = script(&[json!({"chunks": [{"delta": "b"}]})]);
+    let turn = json!({"useCoreLoop": true, "recordId": "r", "streamId": "first"});
+    raw.result("agent.chat.stream", with(scripted(&slow), turn));
+    let second = with(scripted(&quick), json!({"useCoreLoop": true, "recordId": "r"}));
+    let (code, kind, message) = raw.error("agent.chat.stream", second.clone());
+    assert_eq!((code, kind.as_str()), (-32602, "invalid_params"));
+    assert!(message.contains("recordId"), "{message}");
+    raw.result("agent.chat.cancel", json!({"streamId": "first"}));
+    raw.notification("stream.done");
+    // As soon as the end was told, and again and again.
+    for _ in 0..20 {
+        let (_, terminal) = raw.stream(second.clone());
+        assert_eq!(terminal["params"]["status"], "completed", "{terminal}");
+    }
 }
 
 /// A model that calls a tool of the host's once and then says what it heard.
