@@ -50,6 +50,9 @@ fn a_command_gives_its_output_and_how_it_ended() {
         )
         .await;
         assert_eq!((scratch.success, text(&scratch)), (true, "y\n"), "{scratch:?}");
+        let gone = call(&grants, "run_command", json!({"command": "echo $TMPDIR"})).await;
+        let folder = Path::new(text(&gone).trim_end());
+        assert!(folder.is_absolute() && !folder.exists(), "{gone:?}");
     });
 }
 
