@@ -261,7 +261,7 @@ fn settings_are_shown_judged_and_set() {
     let mut raw = Raw::start(&[]);
     let settings = json!({
         "logLevel": "INFO", "gracePeriodSeconds": 5.0, "connectTimeoutSeconds": 30.0, "idleTimeoutSeconds": 300.0,
-        "totalTimeoutSeconds": 1800.0, "toolTimeoutMs": 300_000, "retryMaxAttempts": 3, "version": "9.8.7",
+        "totalTimeoutSeconds": 1800.0, "toolTimeoutMs": 300_000, "retryMaxAttempts": 3, "maxToolCalls": 0, "version": "9.8.7",
         "protocolVersion": "0.1.0",
     });
     assert_eq!(raw.result("config.get", Value::Null), settings);
