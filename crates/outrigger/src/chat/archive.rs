@@ -45,6 +45,14 @@ impl Conversation {
         let id = fresh_id("chat_");
         Ok(Self { file: file_of(&folder, &id)?, id, is_new: true })
     }
+
+    /// Removes the file of a conversation in which nothing was said.
+    pub(super) fn forget(&self) {
+        for ending in ["db", "db-wal", "db-shm", "db.lock"] {
+            // What is not there need not be removed.
+            let _ = std::fs::remove_file(self.file.with_extension(ending));
+        }
+    }
 }
 
 /// Lists the conversations, the last one first.

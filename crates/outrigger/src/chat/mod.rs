@@ -110,6 +110,9 @@ async fn go(args: ChatArgs, format: Format) -> anyhow::Result<u8> {
     chat.screen.break_line();
     drop(chat.terminal.take());
     chat.sidecar.shutdown().await;
+    if chat.conversation.is_new {
+        chat.conversation.forget();
+    }
     code
 }
 
@@ -164,7 +167,10 @@ impl Chat {
                     self.screen.warn(&format!("there is no {word}; /help says what there is"));
                 }
                 _ => {
-                    self.turn(&text).await?;
+                    // The next turn may go better: a runtime that failed is started again.
+                    if let Err(error) = self.turn(&text).await {
+                        self.screen.bad(&format!("{error:#}"));
+                    }
                 }
             }
         }
@@ -196,16 +202,18 @@ impl Chat {
 
     /// One turn, to its end.
     async fn turn(&mut self, text: &str) -> anyhow::Result<u8> {
+        let mut params: Map<String, Value> = self.settings.members.clone();
+        params.insert("recordId".to_owned(), self.conversation.id.clone().into());
+        params.insert("chatId".to_owned(), self.conversation.id.clone().into());
+        params.insert("messages".to_owned(), json!([{ "role": "user", "content": text }]));
+        let stream = self.sidecar.stream(&params).await?;
+        // A conversation whose first turn is refused is none.
         if std::mem::take(&mut self.conversation.is_new) {
             let mut session = NewSession::of_chat(&self.conversation.id);
             session.session_id = Some(self.conversation.id.clone());
             session.stage_data = serde_json::value::to_raw_value(&json!({ "title": say::short(text) })).ok();
             self.sidecar.create_session(&session).await?;
         }
-        let mut params: Map<String, Value> = self.settings.members.clone();
-        params.insert("recordId".to_owned(), self.conversation.id.clone().into());
-        params.insert("chatId".to_owned(), self.conversation.id.clone().into());
-        params.insert("messages".to_owned(), json!([{ "role": "user", "content": text }]));
         let around = Around {
             format: self.format,
             sidecar: &self.sidecar,
@@ -216,7 +224,7 @@ impl Chat {
             owner: &mut self.owner,
             within: self.within,
         };
-        let ending = turn::run(around, params).await?;
+        let ending = turn::run(around, stream).await;
         self.last_trace = ending.trace.or(self.last_trace.take());
         Ok(ending.code)
     }

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use outrigger_steerable::host::{
-    Answers, CallError, Decision, Questions, Sidecar, SteerBy, Steered, Stream, StreamEvent, Verdict,
+    Answers, Decision, Questions, Sidecar, SteerBy, Steered, Stream, StreamEvent, Verdict,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -36,8 +36,7 @@ const STEER: &str = "steer ›";
 const ANSWER: &str = "answer ›";
 
 /// Runs a turn to its end.
-pub(super) async fn run(around: Around<'_>, params: Map<String, Value>) -> Result<Ending, CallError> {
-    let stream = around.sidecar.stream(&params).await?;
+pub(super) async fn run(around: Around<'_>, stream: Stream) -> Ending {
     let deadline = around.within.map(|within| Instant::now() + within);
     let mut turn = Turn {
         around,
@@ -65,10 +64,10 @@ pub(super) async fn run(around: Around<'_>, params: Map<String, Value>) -> Resul
                 Some(StreamEvent::Chunk(chunk)) => turn.chunk(&chunk),
                 Some(StreamEvent::Missed(count)) => turn.around.screen.warn(&format!("{count} pieces were missed")),
                 Some(StreamEvent::End(end)) => {
-                    return Ok(show::end(turn.around.format, turn.around.screen, &end, &turn.said));
+                    return show::end(turn.around.format, turn.around.screen, &end, &turn.said);
                 }
                 // There is exactly one end, and it was seen.
-                None => return Ok(Ending { code: show::CANCELLED, trace: None }),
+                None => return Ending { code: show::CANCELLED, trace: None },
             },
             Some(asked) = turn.around.asked.recv() => turn.ask(asked),
             key = key => match key {
@@ -77,7 +76,7 @@ pub(super) async fn run(around: Around<'_>, params: Map<String, Value>) -> Resul
             },
             wish = turn.around.owner.next() => match wish {
                 Wish::Stop => turn.cancel("cancelling; once more to leave at once").await,
-                Wish::Kill => return Ok(Ending { code: show::CANCELLED, trace: None }),
+                Wish::Kill => return Ending { code: show::CANCELLED, trace: None },
             },
             () = due => turn.cancel("the time is up").await,
         }

@@ -199,8 +199,7 @@ fn without_a_terminal_nothing_is_approved_unless_it_was_said_before() {
 
 #[test]
 fn a_script_in_the_sandbox_calls_the_other_tools() {
-    let code =
-        "const file = read_file({ path: 'a.txt' }); ({ length: file.content.length, text: file.content });";
+    let code = "const file = read_file({ path: 'a.txt' }); ({ length: file.text.length, text: file.text });";
     let place = Place::new(&[calls("run_script", json!({ "code": code })), says("done")]);
     let finished = place.chat(&["--read", ".", "--approve", "all", "--json", "go"]);
     let results: Vec<Value> =
@@ -281,7 +280,9 @@ fn nothing_outlives_a_chat_that_is_killed_and_its_transcript_is_there() {
     assert_eq!(place.chat(&["--continue", "go on"]).stdout, "taken up again\n");
     let traces = place.finish(&["trace", "--json"]).events();
     let statuses: Vec<&str> = traces.iter().map(|trace| trace["status"].as_str().unwrap()).collect();
-    assert_eq!(statuses, ["completed", "error"]);
+    // The sidecar may have seen that its host is gone before it was killed too.
+    assert_eq!(statuses[0], "completed");
+    assert!(matches!(statuses[1..], ["error" | "cancelled"]), "{statuses:?}");
 }
 
 #[test]

@@ -315,7 +315,11 @@ fn an_agents_whole_day() {
 #[test]
 fn flags_of_the_steerable_sidecar_are_explained_and_judged() {
     let run = |args: &[&str]| {
-        Command::new(env!("CARGO_BIN_EXE_steerable-sidecar")).args(args).stdin(Stdio::null()).output().unwrap()
+        Command::new(env!("CARGO_BIN_EXE_steerable-sidecar"))
+            .args(args)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
     };
     let help = run(&["--help"]);
     assert!(help.status.success());

@@ -188,7 +188,12 @@ impl Writer {
     fn run(mut self) {
         loop {
             match self.inner.queue.next() {
-                Next::Work(work) => work(&mut self),
+                Next::Work(work) => {
+                    // What a run has done so far goes with it, so that a crash does not leave a transcript without its trace.
+                    let ops = self.inner.queue.take_ops();
+                    self.keep(&ops);
+                    work(&mut self);
+                }
                 Next::Ops(ops) => self.keep(&ops),
                 Next::End => return,
             }
