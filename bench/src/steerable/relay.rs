@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use super::server;
 use anyhow::{Context, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -24,6 +25,7 @@ pub(crate) fn serve(arguments: &[String]) -> Result<()> {
 }
 
 async fn relay(port: u16, streams: u32) -> Result<()> {
+    let whole = server::answer().len();
     let mut copies = tokio::task::JoinSet::new();
     for _ in 0..streams {
         let stream = TcpStream::connect(("127.0.0.1", port)).context("the server is there")?;
@@ -34,10 +36,12 @@ async fn relay(port: u16, streams: u32) -> Result<()> {
                 .write_all(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n")
                 .await?;
             let mut buffer = vec![0; 64 << 10];
+            let mut left = whole;
             loop {
                 let length = stream.read(&mut buffer).await?;
                 std::io::stdout().write_all(&buffer[..length])?;
-                if length == 0 || buffer[..length].ends_with(b"0\r\n\r\n") {
+                left = left.saturating_sub(length);
+                if length == 0 || left == 0 {
                     return Ok::<_, anyhow::Error>(());
                 }
             }

@@ -51,7 +51,8 @@ fn converse(stream: &TcpStream, answer: &[u8]) -> Result<()> {
     }
 }
 
-fn answer() -> Vec<u8> {
+/// An answer, from its head to its last chunk.
+pub(super) fn answer() -> Vec<u8> {
     let mut bytes =
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     let mut chunk = |data: &str| {

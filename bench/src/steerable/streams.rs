@@ -132,7 +132,7 @@ fn ping(sidecar: &mut Child, port: &str, round: usize) -> Result<Vec<Duration>> 
             if output.read_until(b'\n', &mut line)? == 0 {
                 break Err(anyhow::anyhow!("the sidecar ended"));
             }
-            if line.get(16..24) == Some(b"\"id\":\"p\"") {
+            if line.get(17..25) == Some(b"\"id\":\"p\"") {
                 answered += 1;
                 // The time was sent before the answer could be.
                 if let Ok(at) = asks.recv() {

@@ -309,11 +309,12 @@ fn a_real_script_and_a_real_file_carry_a_turn_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let (path, file) = (folder.path().join("script.jsonl"), folder.path().join("store.db"));
     std::fs::write(&path, script).unwrap();
-    // The store has a thread of its own, so the clock has to be the real one.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let client = || Arc::new(Client::new(Http::new()));
     let mut lost = None;
     for hang in [true, false] {
+        // The store has a thread of its own, so the clock has to be the real one; and tasks that were given up hold the file
+        // until their runtime is gone.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let mut bench = Bench::new([]);
         bench.store = Store::open(&file).unwrap();
         let called = Arc::new(tokio::sync::Notify::new());

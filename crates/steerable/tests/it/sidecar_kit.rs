@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use outrigger_steerable::protocol::LogLevel;
 use outrigger_steerable::sidecar::{Marker, Options, serve};
 use outrigger_steerable::tools::Commands;
+use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Value, json};
 
 /// Far longer than anything here takes; only a test that fails ever waits for it.
@@ -63,15 +64,28 @@ impl Raw {
         raw
     }
 
+    /// As [`Raw::start`], but a read gives what one write of the sidecar wrote, however late it comes.
+    pub(crate) fn start_in_packets(args: &[&str]) -> Self {
+        let mut raw = Self::spawn_with(args, &[], PipeFlags::CLOEXEC | PipeFlags::DIRECT);
+        let ready = raw.hear();
+        assert_eq!(ready["method"], "lifecycle.ready");
+        raw
+    }
+
     /// A sidecar that has said nothing yet.
     pub(crate) fn spawn(args: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::spawn_with(args, env, PipeFlags::CLOEXEC)
+    }
+
+    fn spawn_with(args: &[&str], env: &[(&str, &str)], pipe: PipeFlags) -> Self {
+        let (output, stdout) = pipe_with(pipe).expect("a pipe");
         let mut child = Command::new(std::env::current_exe().expect("own path"))
             .arg("__sidecar")
             .args(args)
             .env_remove("STEERABLE_SIDECAR_CORELOOP")
             .envs(env.iter().copied())
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
+            .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()
             .expect("a child");
@@ -81,7 +95,7 @@ impl Raw {
         watch(child.id(), alive);
         Self {
             input: child.stdin.take(),
-            output: BufReader::with_capacity(1 << 16, child.stdout.take().expect("piped")),
+            output: BufReader::with_capacity(1 << 16, output.into()),
             child,
             errors,
             error_reader: Some(error_reader),

@@ -11,7 +11,7 @@ use crate::sidecar_kit::{Raw, script, scripted, with};
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         a_stream_is_an_answer_then_chunks_then_one_end,
-        the_first_notification_never_shares_a_read_with_the_answer,
+        the_first_notification_never_shares_a_write_with_the_answer,
         what_is_wrong_with_a_stream_is_told_before_it_is_promised,
         a_name_is_the_hosts_and_only_one_stream_has_it,
         a_stream_of_a_provider_is_passed_on,
@@ -76,8 +76,8 @@ fn a_stream_is_an_answer_then_chunks_then_one_end() {
     assert!(raw.heard.is_empty(), "nothing after the end: {:?}", raw.heard);
 }
 
-fn the_first_notification_never_shares_a_read_with_the_answer() {
-    let mut raw = Raw::start(&[]);
+fn the_first_notification_never_shares_a_write_with_the_answer() {
+    let mut raw = Raw::start_in_packets(&[]);
     let (_folder, path) = script(&[json!({"chunks": [{"delta": "a"}]})]);
     for _ in 0..50 {
         raw.ask("agent.chat.stream", scripted(&path));
