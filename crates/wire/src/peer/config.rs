@@ -37,7 +37,8 @@ pub struct IncomingLimits {
     pub running: usize,
     /// How many more may wait for their turn.
     pub waiting: usize,
-    /// How many notifications may wait for their turn; they are handled one after the other, in order.
+    /// How many notifications may wait for their turn; they are handled one after the other, in order. Together they have at
+    /// most as many bytes as two lines may have.
     pub notifications: usize,
     /// What happens when that is not enough.
     pub crowded: Crowded,
@@ -75,6 +76,14 @@ pub enum CancelWire {
     Silent,
     /// By the notification of this name with params `{"id": …}`, for example `$/cancel`.
     Notify(&'static str),
+    /// The other side is told by the notification of this name, whose params have the id under this name, for example
+    /// `notifications/cancelled` and `requestId`. What it says itself is a notification like any other.
+    Tell {
+        /// The notification.
+        method: &'static str,
+        /// The member of its params.
+        member: &'static str,
+    },
 }
 
 /// What becomes of a request whose id equals one still in flight.

@@ -40,6 +40,7 @@ pub(super) async fn listen(shared: Arc<Shared>, owner: Weak<Owner>) {
         let note = {
             let mut state = shared.state();
             let note = state.notes.pop_front();
+            state.note_bytes -= note.as_ref().map_or(0, QueuedNote::bytes);
             state.listening = note.is_some();
             let (paused, draining) = (state.paused, matches!(state.phase, Phase::Draining(_)));
             if let Phase::Ended(_) = state.phase {
@@ -261,16 +262,17 @@ impl Driver {
     fn take_notification(&self, method: &str, params: Option<&RawValue>) {
         match self.shared.config.cancel {
             CancelWire::Notify(name) if name == method => return self.cancel(params),
-            CancelWire::Notify(_) | CancelWire::Silent => {}
+            CancelWire::Notify(_) | CancelWire::Tell { .. } | CancelWire::Silent => {}
         }
         let mut state = self.shared.state();
-        let full = state.notes.len() >= self.shared.config.incoming.notifications.max(1);
+        let full = state.notes_are_full(&self.shared.config);
         if full && self.shared.config.incoming.crowded == Crowded::Refuse {
             state.counts.notifications_dropped += 1;
             drop(state);
             return self.complain(&Complaint::NotificationDropped, None, None);
         }
         let note = QueuedNote { method: method.to_owned(), params: params.map(ToOwned::to_owned) };
+        state.note_bytes += note.bytes();
         state.notes.push_back(note);
         drop(state);
         self.shared.wake_listener.notify_one();

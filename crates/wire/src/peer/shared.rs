@@ -69,6 +69,8 @@ pub(super) struct State {
     pub(super) desk: Desk,
     pub(super) outbox: Outbox,
     pub(super) notes: VecDeque<QueuedNote>,
+    /// The bytes of their params.
+    pub(super) note_bytes: usize,
     /// A notification is being handled.
     pub(super) listening: bool,
     /// The driver found no room and waits to be woken when there is some.
@@ -81,6 +83,12 @@ pub(super) struct State {
 pub(super) struct QueuedNote {
     pub(super) method: String,
     pub(super) params: Option<Box<RawValue>>,
+}
+
+impl QueuedNote {
+    pub(super) fn bytes(&self) -> usize {
+        self.method.len() + self.params.as_ref().map_or(0, |params| params.get().len())
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -105,6 +113,7 @@ impl Shared {
             desk: Desk::new(config.incoming, config.duplicate_ids, config.max_line_out),
             outbox: Outbox::new(config.outbox),
             notes: VecDeque::new(),
+            note_bytes: 0,
             listening: false,
             paused: false,
             planned: None,
@@ -231,13 +240,16 @@ impl Shared {
     /// Tells the other side that calls were given up, where the dialect has a word for it.
     pub(super) fn send_cancels(&self, state: &mut State, given_up: &[CallId]) {
         state.counts.calls_given_up += given_up.len() as u64;
-        if let CancelWire::Notify(method) = self.config.cancel {
-            for id in given_up {
-                let id = self.wire_id(*id);
-                let line = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"id":{id}}}}}"#);
-                // Not paid for, but bounded all the same: there is one per call, and calls are paid for.
-                state.outbox.push_paid(Lane::Control, line.into_bytes(), 0);
-            }
+        let (method, member) = match self.config.cancel {
+            CancelWire::Silent => return,
+            CancelWire::Notify(method) => (method, "id"),
+            CancelWire::Tell { method, member } => (method, member),
+        };
+        for id in given_up {
+            let id = self.wire_id(*id);
+            let line = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"{member}":{id}}}}}"#);
+            // Not paid for, but bounded all the same: there is one per call, and calls are paid for.
+            state.outbox.push_paid(Lane::Control, line.into_bytes(), 0);
         }
     }
 
@@ -270,6 +282,7 @@ impl Shared {
         state.desk.abandon();
         state.outbox.clear();
         state.notes.clear();
+        state.note_bytes = 0;
         drop(state);
         self.places.close();
         self.room.close();
@@ -311,10 +324,16 @@ impl State {
         desk.collect(batch, reply, |reply| outbox.push_reply(reply));
     }
 
+    /// Whether no further notification finds a place. Those that wait have no more bytes than one line may have, or one of
+    /// them is that long: few long ones cost as much as many short ones.
+    pub(super) fn notes_are_full(&self, config: &PeerConfig) -> bool {
+        self.notes.len() >= config.incoming.notifications.max(1)
+            || (!self.notes.is_empty() && self.note_bytes >= config.lines.limit.payload())
+    }
+
     /// Whether reading must wait until something has been worked off.
     pub(super) fn must_pause(&self, config: &PeerConfig) -> bool {
-        let notes_full = config.incoming.crowded == Crowded::Pause
-            && self.notes.len() >= config.incoming.notifications.max(1);
+        let notes_full = config.incoming.crowded == Crowded::Pause && self.notes_are_full(config);
         notes_full || self.desk.is_full() || self.outbox.replies_are_full()
     }
 

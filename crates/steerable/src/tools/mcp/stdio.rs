@@ -30,7 +30,7 @@ const CONFIG: PeerConfig = PeerConfig {
     outbox: OutboxLimits { bytes: 16 << 20, reply_bytes: 1 << 20, events: 256, event_bytes: 1 << 18 },
     write_stall: Duration::from_secs(60),
     drain: Duration::from_millis(500),
-    cancel: CancelWire::Silent,
+    cancel: CancelWire::Tell { method: "notifications/cancelled", member: "requestId" },
     duplicate_ids: DuplicateIds::Refuse,
 };
 

@@ -105,6 +105,16 @@ async fn a_dropped_call_is_given_up_and_the_other_side_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_dialect_may_have_its_own_word_for_the_id_of_a_call_that_is_given_up() {
+    let cancel = CancelWire::Tell { method: "notifications/cancelled", member: "requestId" };
+    let (peer, mut remote) = peer(Script::new(), PeerConfig { cancel, ..CONFIG });
+    peer.call("one", None, Deadline::After(Duration::from_secs(1))).await.unwrap_err();
+    assert_eq!(remote.read().await, r#"{"jsonrpc":"2.0","id":1,"method":"one"}"#);
+    let told = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    assert_eq!(remote.read().await, told);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_silent_dialect_is_not_told() {
     let config = PeerConfig { cancel: CancelWire::Silent, ..CONFIG };
     let (peer, mut remote) = peer(Script::new(), config);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger_wire::line::dialect;
+use outrigger_wire::line::{LineLimit, LinePolicy, dialect};
 use outrigger_wire::peer::{Crowded, DuplicateIds, IncomingLimits, PeerConfig, Reaction};
 use outrigger_wire::rpc::{ErrorObject, code};
 use tokio::sync::{Semaphore, mpsc};
@@ -272,4 +272,36 @@ async fn notifications_that_come_too_fast_are_dropped_and_counted_where_the_limi
     gate.add_permits(9);
     assert_eq!(heard.recv().await.as_deref(), Some("n 1"));
     assert_eq!(heard.recv().await.as_deref(), Some("n 2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn notifications_that_are_long_find_as_little_room_as_many_short_ones() {
+    const LIMIT: usize = 1000;
+    let (notes, mut heard) = mpsc::channel(1024);
+    let gate = Arc::new(Semaphore::new(0));
+    let shared = Arc::clone(&gate);
+    let script = echo().notes(notes).on_note(move |_| {
+        let gate = Arc::clone(&shared);
+        Some(Box::pin(async move { gate.acquire().await.unwrap().forget() }))
+    });
+    let lines = LinePolicy { limit: LineLimit::before_newline(LIMIT), ..CONFIG.lines };
+    let incoming = IncomingLimits { crowded: Crowded::Refuse, ..CONFIG.incoming };
+    let (peer, mut remote) = peer(script, PeerConfig { lines, incoming, ..CONFIG });
+    let note = format!(r#"{{"jsonrpc":"2.0","method":"n","params":"{}"}}"#, "x".repeat(600));
+    remote.send(&note).await;
+    heard.recv().await.unwrap();
+    // One is being heard; of those that wait, the second one reaches what a line may have.
+    for _ in 0..4 {
+        remote.send(&note).await;
+    }
+    remote.send(&request(1, "echo")).await;
+    assert_eq!(remote.read().await, result(1, "null"));
+    assert_eq!(peer.counts().notifications_dropped, 2);
+    gate.add_permits(9);
+    heard.recv().await.unwrap();
+    heard.recv().await.unwrap();
+    // There is room again.
+    remote.send(&note).await;
+    heard.recv().await.unwrap();
+    assert_eq!(peer.counts().notifications_dropped, 2);
 }
