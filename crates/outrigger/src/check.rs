@@ -218,8 +218,8 @@ async fn try_it(args: &AbpArgs, folder: &std::path::Path, format: Format) -> any
     };
     let found = report.checks.iter().map(|check| Found {
         event: "check",
-        name: &check.name,
-        rule: &check.rule,
+        name: check.name,
+        rule: check.rule,
         status: match check.status {
             AbpStatus::Pass => Status::Pass,
             AbpStatus::Fail => Status::Fail,
