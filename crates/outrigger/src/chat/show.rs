@@ -66,6 +66,9 @@ fn show_notice(screen: &mut Screen, notice: &Notice) {
         "compaction" => {
             screen.note(&format!("summed up: {} tokens are {} now", text("before"), text("after")))
         }
+        "mcp_unreachable" => {
+            screen.warn(&format!("the MCP server {} cannot be reached: {}", text("server"), text("error")));
+        }
         "retry" => screen.warn(&format!("trying again in {} ms: {}", text("delayMs"), text("error"))),
         other => screen.note(&format!("{other}: {}", notice.raw.get())),
     }

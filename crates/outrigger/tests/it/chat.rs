@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::model::Model;
-use crate::process::{Finished, PATIENCE, Running, Tag, outrigger};
+use crate::process::{Finished, PATIENCE, Running, Tag, outrigger, wait_until};
 use crate::terminal::Terminal;
 
 /// A project, a home for conversations, and a script for the model.
@@ -210,11 +210,7 @@ fn a_script_in_the_sandbox_calls_the_other_tools() {
 
 #[test]
 fn the_tools_of_a_real_mcp_server_are_called() {
-    let modules = std::env::var_os("OUTRIGGER_NPM_MODELCONTEXTPROTOCOL_SERVER_EVERYTHING").expect(
-        "OUTRIGGER_NPM_MODELCONTEXTPROTOCOL_SERVER_EVERYTHING must name the folder that holds the server: run the tests with `cargo xtask test`",
-    );
-    let index =
-        Path::new(&modules).join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    let index = mcp_server();
     let place = Place::new(&[
         calls("mcp__everything__echo", json!({ "message": "over there" })),
         calls("mcp__everything__get-sum", json!({ "a": 19, "b": 23 })),
@@ -229,6 +225,39 @@ fn the_tools_of_a_real_mcp_server_are_called() {
         .collect();
     assert_eq!(finished.code(), 0, "{}\n{}", finished.stdout, finished.stderr);
     assert!(previews[0].contains("over there") && previews[1].contains("42"), "{}", finished.stdout);
+}
+
+#[test]
+fn a_real_mcp_server_is_reached_over_http_too_and_one_that_is_not_there_is_told() {
+    let index = mcp_server();
+    // Somebody else may take the port in between; then the server says so and the test fails.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut server = Command::new("node")
+        .arg(index)
+        .arg("streamableHttp")
+        .env("PORT", port.to_string())
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until(PATIENCE, || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()).unwrap();
+    let place = Place::new(&[calls("mcp__far__echo", json!({ "message": "over there" })), says("done")]);
+    let far = format!("far=http://127.0.0.1:{port}/mcp");
+    let finished = place.chat(&["--mcp", &far, "--mcp", "gone=no-such-program", "--approve", "all", "go"]);
+    let _ = server.kill();
+    let _ = server.wait();
+    assert_eq!((finished.code(), finished.stdout.as_str()), (0, "done\n"), "{}", finished.stderr);
+    assert!(!finished.stderr.contains('✗'), "{}", finished.stderr);
+    assert!(finished.stderr.contains("the MCP server gone cannot be reached"), "{}", finished.stderr);
+}
+
+/// The program of the server.
+fn mcp_server() -> PathBuf {
+    let modules = std::env::var_os("OUTRIGGER_NPM_MODELCONTEXTPROTOCOL_SERVER_EVERYTHING").expect(
+        "OUTRIGGER_NPM_MODELCONTEXTPROTOCOL_SERVER_EVERYTHING must name the folder that holds the server: run the tests with `cargo xtask test`",
+    );
+    Path::new(&modules).join("node_modules/@modelcontextprotocol/server-everything/dist/index.js")
 }
 
 #[test]

@@ -61,6 +61,13 @@ pub enum Notice<'a> {
         /// The word of the decision.
         decision: &'static str,
     },
+    /// A server whose tools the turn should have had cannot be reached; the turn goes on without them.
+    McpUnreachable {
+        /// Its name.
+        server: &'a str,
+        /// Why.
+        error: &'a str,
+    },
 }
 
 impl Notice<'_> {
@@ -74,6 +81,7 @@ impl Notice<'_> {
             Self::Steer { .. } => "steer",
             Self::Compaction { .. } => "compaction",
             Self::Retry { .. } => "retry",
+            Self::McpUnreachable { .. } => "mcp_unreachable",
             Self::Approval { .. } => "approval",
         }
     }

@@ -192,6 +192,7 @@ fn noticed(notice: Notice<'_>) -> Map<String, Value> {
             json!({"attempt": attempt, "delayMs": delay, "error": error.message})
         }
         Notice::Approval { tool, decision } => json!({"toolName": tool, "decision": decision}),
+        Notice::McpUnreachable { server, error } => json!({"server": server, "error": error}),
     };
     if let Value::Object(more) = more {
         members.extend(more);

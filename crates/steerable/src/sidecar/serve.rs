@@ -148,8 +148,26 @@ async fn kept(store: &Store, options: &Options) -> Result<Settings, ExitCode> {
     let kept = store.settings().await.map_err(|error| refuse(1, &error.to_string()))?;
     let kept = to_raw_value(&kept).map_err(|error| refuse(1, &error.to_string()))?;
     // Settings of another version that no longer fit are not worth refusing to start.
-    let settings = Settings::STANDARD.changed_by(Some(&kept)).unwrap_or(Settings::STANDARD);
+    let usual = from_environment(|name| std::env::var(name).ok());
+    let settings = usual.changed_by(Some(&kept)).unwrap_or(usual);
     Ok(Settings { log_level: options.log_level.unwrap_or(settings.log_level), ..settings })
+}
+
+/// What holds until somebody sets something: the variables of the original say it. One that does not fit says nothing.
+fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Settings {
+    let mut settings = Settings::STANDARD;
+    for (name, member) in [
+        ("STEERABLE_LLM_CONNECT_TIMEOUT_SEC", "connectTimeoutSeconds"),
+        ("STEERABLE_LLM_STREAM_READ_TIMEOUT_SEC", "idleTimeoutSeconds"),
+        ("STEERABLE_RETRY_MAX_ATTEMPTS", "retryMaxAttempts"),
+    ] {
+        let said = variable(name).and_then(|text| text.trim().parse::<serde_json::Number>().ok());
+        let said = said.and_then(|number| to_raw_value(&serde_json::json!({ member: number })).ok());
+        if let Some(said) = said {
+            settings = settings.changed_by(Some(&said)).unwrap_or(settings);
+        }
+    }
+    settings
 }
 
 fn ready(runtime: &Runtime) -> serde_json::Result<Box<serde_json::value::RawValue>> {
@@ -183,5 +201,28 @@ impl Signals {
             _ = self.term.recv() => {}
             _ = self.interrupt.recv() => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_of_the_original_are_heard_where_they_fit() {
+        let settings = from_environment(|name| match name {
+            "STEERABLE_LLM_CONNECT_TIMEOUT_SEC" => Some("2.5".to_owned()),
+            "STEERABLE_LLM_STREAM_READ_TIMEOUT_SEC" => Some("soon".to_owned()),
+            "STEERABLE_RETRY_MAX_ATTEMPTS" => Some("7".to_owned()),
+            _ => None,
+        });
+        let expected = Settings {
+            connect_timeout: std::time::Duration::from_millis(2500),
+            retry_max_attempts: 7,
+            ..Settings::STANDARD
+        };
+        assert_eq!(settings, expected);
+        let too_many = |name: &str| (name == "STEERABLE_RETRY_MAX_ATTEMPTS").then(|| "999".to_owned());
+        assert_eq!(from_environment(too_many), Settings::STANDARD);
     }
 }

@@ -11,7 +11,7 @@ use super::plain::failed;
 use super::port::Port;
 use super::runtime::Runtime;
 use super::streams::Place;
-use crate::agent::{self, Ended, Steer, World};
+use crate::agent::{self, Ended, Notice, Output, Steer, World};
 use crate::model::Request;
 use crate::protocol::{
     Approval, CommandsWish, ContentMode, GrantWishes, Kind, SpanKind, SpanStatus, SteerMode, Terminal,
@@ -69,7 +69,7 @@ pub(super) async fn run(
         biased;
         // The turn itself sees that it is cancelled, and says so.
         () = cancel.cancelled() => {}
-        () = reach(&runtime, &record, &servers, &tracer, &mut toolbox) => {}
+        () = reach(&runtime, &record, &servers, &tracer, &mut toolbox, &mut outlet) => {}
     }
     request.response_schema = params.response_schema.clone();
     let messages = request.messages.to_vec();
@@ -163,13 +163,14 @@ async fn tell(
     outlet.end(&place.live, &Terminal::Turn(turn)).await;
 }
 
-/// Reaches the servers of a turn's tools. One that cannot be reached is told in the trace and in the log.
+/// Reaches the servers of a turn's tools. One that cannot be reached is told to the host, in the trace and in the log.
 async fn reach(
     runtime: &Runtime,
     record: &RecordId,
     servers: &[McpSpec],
     tracer: &Tracer,
     toolbox: &mut Toolbox,
+    outlet: &mut Outlet,
 ) {
     if servers.is_empty() {
         return;
@@ -190,6 +191,7 @@ async fn reach(
             status = SpanStatus::Error;
             about["error"] = error.problem.as_str().into();
             runtime.log.warning("steerable.mcp", error);
+            outlet.notice(Notice::McpUnreachable { server: &server.name, error: &error.problem });
         }
         told.insert(server.name.clone(), about);
     }

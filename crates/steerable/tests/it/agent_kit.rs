@@ -343,6 +343,7 @@ impl Output for Recorder {
             Notice::Compaction { before, after } => format!(" smaller: {}", after < before),
             Notice::Retry { attempt, .. } => format!(" {attempt}"),
             Notice::Approval { tool, decision } => format!(" {tool} {decision}"),
+            Notice::McpUnreachable { server, error } => format!(" {server} {error}"),
         };
         self.hear(format!("{}{told}", notice.kind()));
     }
