@@ -48,14 +48,17 @@ pub(super) fn draw(trace: &Trace, spans: &[Span], columns: usize) -> String {
         let label: String = row.label().chars().take(MAX_NAME).collect();
         let took = span.end_ms.map(|end| end.saturating_sub(span.start_ms));
         let took = took.map_or_else(|| "running".to_owned(), duration);
-        let line = format!(
-            "{label:<name$} {DIM}▏{DIM:#}{:from$}{style}{blocks}{style:#}{:rest$}{DIM}▏{DIM:#}{took:>DURATION$}  {DIM}{}{DIM:#}",
+        let bar = format!(
+            "{DIM}▏{DIM:#}{:from$}{style}{blocks}{style:#}{:rest$}{DIM}▏{DIM:#}",
             "",
             "",
-            remark(span),
-            rest = bar - to,
+            rest = bar - to
         );
-        picture.push_str(line.trim_end());
+        picture.push_str(&format!("{label:<name$} {bar}{took:>DURATION$}"));
+        let remark = remark(span);
+        if !remark.is_empty() {
+            picture.push_str(&format!("  {DIM}{remark}{DIM:#}"));
+        }
         picture.push('\n');
     }
     picture
@@ -172,10 +175,10 @@ mod tests {
         ];
         assert_eq!(
             picture(&spans),
-            "name.a     ▏███████████████████▏    1.00 s\n  \
-             name.b   ▏██████████         ▏    500 ms\n    \
-             name.c ▏    ██████         ▏    250 ms  error\n  \
-             name.d   ▏         ░░░░░░░░░░▏   running\n"
+            "name.a     ▏████████████████████▏    1.00 s\n  \
+             name.b   ▏██████████          ▏    500 ms\n    \
+             name.c ▏     █████          ▏    250 ms  error\n  \
+             name.d   ▏          ░░░░░░░░░░▏   running\n"
         );
     }
 

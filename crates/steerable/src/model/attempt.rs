@@ -78,8 +78,13 @@ async fn refusal(mut response: Response, patience: &Patience, voice: Voice<'_>) 
 
 /// A connection that could not be made, or broke.
 fn broken(voice: Voice<'_>, error: reqwest::Error) -> Failure {
-    // The address may have a password in it.
+    // The address may have a password in it; where it leads to is no secret, and what one wants to know.
+    let place = error.url().and_then(|url| {
+        let host = url.host_str()?;
+        Some(url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+    });
     let words = chain(&error.without_url());
+    let words = place.map_or_else(|| words.clone(), |place| format!("{place}: {words}"));
     voice.failure(FailureKind::Transport, &voice.shown(&words))
 }
 
