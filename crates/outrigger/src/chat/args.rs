@@ -31,7 +31,7 @@ Examples:
   outrigger chat --continue                  go on where the last conversation ended
   outrigger chat --sessions                  the conversations that there are")]
 pub(crate) struct ChatArgs {
-    /// What to say first; without a terminal standard input is read instead.
+    /// What to say: one turn, and that is it. Without it a terminal is talked to, and other standard input is the prompt.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 

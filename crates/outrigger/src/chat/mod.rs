@@ -101,11 +101,9 @@ async fn go(args: ChatArgs, format: Format) -> anyhow::Result<u8> {
         within: args.timeout,
         last_trace: None,
     };
-    let code = match (prompt, chat.terminal.is_some()) {
-        // With a terminal a prompt is only how the conversation begins.
-        (prompt, true) => chat.talk(prompt).await,
-        (Some(prompt), false) => chat.turn(&prompt).await,
-        (None, false) => Ok(0),
+    let code = match prompt {
+        Some(prompt) => chat.turn(&prompt).await,
+        None => chat.talk().await,
     };
     chat.screen.break_line();
     drop(chat.terminal.take());
@@ -142,18 +140,10 @@ Enter sends, Alt-Enter makes a new line, Up and Down recall, Esc or Ctrl-C cance
 
 impl Chat {
     /// Talks until the person leaves.
-    async fn talk(&mut self, first: Option<String>) -> anyhow::Result<u8> {
+    async fn talk(&mut self) -> anyhow::Result<u8> {
         let Settings { provider, model, .. } = &self.settings;
         self.screen.note(&format!("{model} ({provider}) · {} · /help", self.conversation.id));
-        let mut next = first;
-        loop {
-            let text = match next.take() {
-                Some(text) => text,
-                None => match self.typed().await {
-                    Some(text) => text,
-                    None => return Ok(0),
-                },
-            };
+        while let Some(text) = self.typed().await {
             self.screen.sent(YOU, &text);
             match text.trim() {
                 "/quit" | "/exit" => return Ok(0),
@@ -174,6 +164,7 @@ impl Chat {
                 }
             }
         }
+        Ok(0)
     }
 
     /// What the person sends; none when they leave.

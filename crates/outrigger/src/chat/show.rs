@@ -136,7 +136,9 @@ fn explain(failure: &StreamFailure) -> String {
     let hint = match failure.kind.as_str() {
         "auth" => "; is the key right? It comes from the environment, see outrigger chat --help",
         "rate_limit" => "; try again later",
-        "context_overflow" => "; the conversation is too long for this model: /compact, or a new one",
+        "context_overflow" => {
+            "; the conversation is too long for this model; --context-tokens N sums it up earlier"
+        }
         _ => "",
     };
     format!("{} ({}){hint}", failure.message, failure.kind)

@@ -470,3 +470,17 @@ fn our_own_sidecar_keeps_every_rule() {
     );
     assert!(summary["passed"].as_u64().unwrap() >= 20, "{summary}");
 }
+
+#[test]
+fn a_prompt_at_a_terminal_is_one_turn_in_which_somebody_decides() {
+    let place = Place::new(&[
+        calls("write_file", json!({ "path": "out.txt", "content": "x" })),
+        says("that is done"),
+    ]);
+    let mut terminal = Terminal::start(&mut place.chatting(&["--write", ".", "write it"]));
+    terminal.wait_for("[y]es");
+    terminal.type_in("y");
+    terminal.wait_for("that is done");
+    assert_eq!(terminal.finish().code(), Some(0));
+    assert_eq!(place.read("out.txt"), "x");
+}
