@@ -18,12 +18,10 @@ const PARTIAL: u8 = 3;
 /// Cancelled.
 pub(super) const CANCELLED: u8 = 130;
 
-/// Shows one piece of a turn; words of the answer are also kept in `said`.
+/// Shows one piece of a turn; for a program, which gets them again at the end, the words are also kept in `said`.
 pub(super) fn chunk(format: Format, screen: &mut Screen, chunk: &Chunk, said: &mut String) {
-    if let Some(delta) = &chunk.delta {
-        said.push_str(delta);
-    }
     if format == Format::Json {
+        said.push_str(chunk.delta.as_deref().unwrap_or_default());
         return say::members(&as_members(chunk));
     }
     if let Some(text) = &chunk.reasoning_delta {

@@ -135,6 +135,29 @@ mod tests {
     }
 
     #[test]
+    fn every_kind_has_its_number() {
+        let table = [
+            (Kind::Parse, -32700, "parse"),
+            (Kind::InvalidRequest, -32600, "invalid_request"),
+            (Kind::MethodNotFound, -32601, "method_not_found"),
+            (Kind::InvalidParams, -32602, "invalid_params"),
+            (Kind::Internal, -32603, "internal"),
+            (Kind::BudgetExhausted, -32001, "budget_exhausted"),
+            (Kind::PolicyDenied, -32002, "policy_denied"),
+            (Kind::ToolFailed, -32003, "tool_failed"),
+            (Kind::TransportClosed, -32005, "transport_closed"),
+        ];
+        for (kind, number, word) in table {
+            let error = kind.error("x");
+            assert_eq!(
+                (error.code, error.member("kind").unwrap().get()),
+                (Code(number), &*format!("\"{word}\""))
+            );
+        }
+        assert_eq!(storage_failed("x").code, Code(-32004));
+    }
+
+    #[test]
     fn what_is_not_there_has_its_own_number() {
         let error = not_found("session not found: x");
         assert_eq!(error.code, Code(-32004));
