@@ -13,6 +13,7 @@
 //!   error code of every dialect is in [`rpc::code`].
 //! * [`peer`] lets both sides call each other at once over any pair of streams: deadlines, cancellation, priorities,
 //!   back-pressure, and a clear reason for every end.
+//! * [`standard`] takes the standard streams of a child for its protocol.
 //! * [`tape`] records a conversation and replays it in tests, cut at every offset.
 //!
 //! Nothing here is unbounded, nothing here starts a process, and nothing here knows a dialect beyond its limits.
@@ -31,4 +32,5 @@ pub mod frame;
 pub mod line;
 pub mod peer;
 pub mod rpc;
+pub mod standard;
 pub mod tape;

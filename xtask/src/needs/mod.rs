@@ -74,6 +74,12 @@ const NEEDS: &[Need] = &[
         Scripts::Skip,
         "the tests that drive the real Claude Code against a model server on loopback",
     ),
+    npm(
+        "@openai/codex",
+        "0.166.0",
+        Scripts::Skip,
+        "the tests that drive the real Codex against a model server on loopback",
+    ),
 ];
 
 const fn debian(package: &'static str, probe: Probe, needed_by: &'static str) -> Need {

@@ -39,7 +39,6 @@ pub mod process;
 mod run;
 mod say;
 mod serve;
-mod standard;
 mod terms;
 
 pub use ask::{Answered, By, Question};

@@ -9,13 +9,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use outrigger_wire::line::{Head, Item, LineReadError, LineReader, dialect};
+use outrigger_wire::standard;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, sleep_until};
 
 use super::output::{HostGone, Output};
 use super::run::Run;
-use super::standard;
 use super::terms::{Done, Failure, Identity, Options};
 use crate::protocol::{
     ContractVersion, EXTENSIONS, Envelope, ErrorCode, Hello, OrderId, Outcome, Powers, Raw, ReceivedReceipt,

@@ -26,10 +26,10 @@ mod pulse;
 mod runtime;
 mod serve;
 mod sessions;
-mod standard;
 mod streams;
 mod traces;
 mod turn;
+mod withheld;
 
 pub use options::{Marker, Options};
 pub use serve::serve;

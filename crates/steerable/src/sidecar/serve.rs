@@ -10,6 +10,7 @@ use outrigger_wire::peer::{
     CallIds, CancelWire, Crowded, DuplicateIds, IncomingLimits, Lane, OutboxLimits, Peer, PeerConfig, Wiring,
 };
 use outrigger_wire::rpc::EnvelopePolicy;
+use outrigger_wire::standard;
 use serde_json::value::to_raw_value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
@@ -19,7 +20,7 @@ use super::handler::Desk;
 use super::life::{Closing, LAST_WORDS, Life};
 use super::options::{Marker, Options};
 use super::runtime::Runtime;
-use super::standard::{self, Withheld};
+use super::withheld::Withheld;
 use crate::protocol::{ListenInfo, PROTOCOL_VERSION, READY_MARKER, Ready, Settings};
 use crate::store::{MemoryLimits, OpenError, Store};
 

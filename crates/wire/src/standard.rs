@@ -1,23 +1,26 @@
-//! The standard streams of a sidecar: pipes without blocking where they are pipes, and nobody else's once they are taken.
+//! The standard streams of a child that speaks a protocol over them: pipes without blocking where they are pipes, and nobody
+//! else's once they are taken.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
 /// What lines are read from.
-pub(super) type Input = Box<dyn AsyncRead + Send + Unpin>;
+pub type Input = Box<dyn AsyncRead + Send + Unpin>;
 
 /// What lines are written to.
-pub(super) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+pub type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Takes standard input and output for the protocol. Whatever is printed afterwards goes to standard error, also by programs
 /// that inherit standard output.
-pub(super) fn take() -> io::Result<(Input, Output)> {
+pub fn take() -> io::Result<(Input, Output)> {
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     let output = io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
@@ -59,25 +62,15 @@ fn socket(file: File) -> io::Result<UnixStream> {
 struct Blocking(File);
 
 impl AsyncWrite for Blocking {
-    fn poll_write(
-        mut self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-        bytes: &[u8],
-    ) -> std::task::Poll<io::Result<usize>> {
-        std::task::Poll::Ready(io::Write::write(&mut self.0, bytes))
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(io::Write::write(&mut self.0, bytes))
     }
 
-    fn poll_flush(
-        self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<io::Result<()>> {
-        std::task::Poll::Ready(Ok(()))
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(
-        self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<io::Result<()>> {
-        std::task::Poll::Ready(Ok(()))
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 }

@@ -1,0 +1,1 @@
+//! Does a sidecar keep to the protocol?

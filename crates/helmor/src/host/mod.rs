@@ -1,0 +1,1 @@
+//! The end that drives a sidecar.
