@@ -72,3 +72,10 @@ pub struct Usage {
 pub fn usage(roots: &[Pid]) -> io::Result<Vec<Option<Usage>>> {
     platform::usage(roots)
 }
+
+/// Every living process in the box of the program with this number: itself, its descendants, and those that were left by
+/// their parents and are held by its keeper. Empty when the program is gone. The processes of a box that somebody else made
+/// are not known.
+pub fn in_box_of(program: Pid) -> io::Result<Vec<Identity>> {
+    platform::in_box_of(program)
+}

@@ -6,14 +6,14 @@
 mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
-    Grip, confine_self, identity, intercept, kill_individual, kill_tagged, launch, own_executable, probe,
-    usage,
+    Grip, confine_self, identity, in_box_of, intercept, kill_individual, kill_tagged, launch, own_executable,
+    probe, usage,
 };
 
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use unsupported::{
-    Grip, confine_self, identity, intercept, kill_individual, kill_tagged, launch, own_executable, probe,
-    usage,
+    Grip, confine_self, identity, in_box_of, intercept, kill_individual, kill_tagged, launch, own_executable,
+    probe, usage,
 };

@@ -73,3 +73,7 @@ pub(crate) fn identity(_pid: Pid) -> io::Result<Identity> {
 pub(crate) fn usage(_roots: &[Pid]) -> io::Result<Vec<Option<Usage>>> {
     Err(io::ErrorKind::Unsupported.into())
 }
+
+pub(crate) fn in_box_of(_program: Pid) -> io::Result<Vec<Identity>> {
+    Err(io::ErrorKind::Unsupported.into())
+}

@@ -11,6 +11,7 @@ use outrigger_supervise::ready::{Before, Gate, LineMatch, Ready, StdoutGate};
 use outrigger_supervise::sandbox::Containment;
 use outrigger_supervise::spec::{Spec, SpecError, Stdin, Stdout};
 use outrigger_supervise::state::{Ask, Cause, CrashLimit, Final, Incarnation, Ladder, Next, Phase, Restart};
+use outrigger_supervise::tree::in_box_of;
 
 use crate::driver_kit::{
     LADDER, Mark, logs, retry, secs, shell, shell_that_says_up, story, supervisor, up, when,
@@ -23,6 +24,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_second_stop_does_not_wait_for_the_ladder", second_stop),
         trial("a_child_that_is_never_ready_is_killed_and_the_report_says_what_it_waited_for", never_ready),
         trial("a_child_that_forks_and_exits_leaves_nothing_behind", forks_and_exits),
+        trial("what_left_its_parents_and_its_session_is_still_seen_in_the_box", seen_in_the_box),
         trial("a_stopped_child_still_hears_sigterm", stopped_child),
         trial("a_program_that_does_not_exist_is_reported_with_where_it_was_sought", missing_program),
         trial("a_child_that_dies_in_a_loop_is_given_up", dies_in_a_loop),
@@ -57,6 +59,19 @@ async fn ignores_sigterm() {
     let report = outcome.report.expect("it ran");
     assert_eq!((report.status, report.died_in), (Some(Status::Signal(9)), Phase::Ready));
     assert_eq!(story(&child).await, "starting ready stopping_term stopping_kill (requested) exited");
+}
+
+async fn seen_in_the_box() {
+    let script = "setsid sh -c 'sleep 1000 &'; sleep 1000 & echo up; wait";
+    let child = supervisor().start(shell_that_says_up(script)).expect("a good spec");
+    let mut session = child.next_session().await.expect("a session");
+    session.ready().await.expect("it says up");
+    let seen = in_box_of(session.pid).expect("the process table");
+    assert_eq!(seen.len(), 3, "the shell, its child and the one that left: {seen:?}");
+    assert!(seen.iter().any(|process| process.pid == session.pid));
+    child.kill().await;
+    assert!(seen.iter().all(|process| !process.exists()), "all of them are individuals that can be gone");
+    assert_eq!(in_box_of(session.pid).expect("the process table"), []);
 }
 
 async fn second_stop() {

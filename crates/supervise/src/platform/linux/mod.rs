@@ -31,7 +31,7 @@ use rustix::process::{Resource, WaitIdStatus};
 pub(crate) use confine::confine_self;
 pub(crate) use host::{Grip, launch};
 pub(crate) use probe::probe;
-pub(crate) use procfs::{identity, usage};
+pub(crate) use procfs::{identity, in_box_of, usage};
 pub(crate) use sweep::{kill_individual, kill_tagged};
 
 use crate::launch::{LaunchError, Status};

@@ -71,6 +71,19 @@ pub(crate) fn usage(roots: &[Pid]) -> io::Result<Vec<Option<Usage>>> {
         .collect())
 }
 
+/// See [`crate::tree::in_box_of`]. The keeper is the program's parent, and has no other program.
+pub(crate) fn in_box_of(program: Pid) -> io::Result<Vec<Identity>> {
+    let entries = scan()?;
+    let Some(keeper) = entries.iter().find(|entry| entry.pid == program).map(|entry| entry.parent) else {
+        return Ok(Vec::new());
+    };
+    let boot_id = boot_id()?;
+    let living = descendants(&entries, keeper).into_iter().filter(|entry| !entry.zombie);
+    Ok(living
+        .map(|entry| Identity { pid: entry.pid, start_time: entry.start_time, boot_id: boot_id.clone() })
+        .collect())
+}
+
 /// The signals that this process ignores.
 pub(super) fn ignored_signals() -> io::Result<Vec<i32>> {
     let status = fs::read_to_string("/proc/self/status")?;
