@@ -4,6 +4,7 @@
 pub mod codex;
 pub mod locate;
 pub mod process;
+pub mod scripted;
 
 mod desk;
 
