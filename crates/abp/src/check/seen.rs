@@ -77,6 +77,7 @@ impl Seen {
             | Envelope::Run(_)
             | Envelope::Cancel { .. }
             | Envelope::Ping { .. }
+            | Envelope::Steer { .. }
             | Envelope::Answer(_)
             | Envelope::Other { .. } => {
                 self.unknown_t.get_or_insert_with(|| shown(line));

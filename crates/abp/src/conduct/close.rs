@@ -100,7 +100,7 @@ impl Performance {
                 name: name.to_owned(),
                 what: match command {
                     Command::Cancel { why } | Command::Kill { why } => format!("was not started: {why}"),
-                    Command::Answer(_) => "was not started".to_owned(),
+                    Command::Answer(_) | Command::Steer { .. } => "was not started".to_owned(),
                 },
                 fatal: None,
                 stderr: Vec::new(),

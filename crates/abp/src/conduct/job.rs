@@ -7,7 +7,7 @@ use outrigger_supervise::sandbox::Level;
 use super::Receipts;
 use crate::govern::{ApprovalRequest, Approver, Extras, Limits, OnDenied, Rules};
 use crate::host::{BackendSpec, Terms, Warning};
-use crate::protocol::{AgentEvent, Hello, RunId, WorkOrder};
+use crate::protocol::{AgentEvent, Ask, Hello, RunId, WorkOrder};
 use crate::receipt::SigningKey;
 use crate::workspace::{self, Prepared};
 
@@ -102,6 +102,13 @@ pub trait Audience: Send {
     /// Somebody has to approve something; the answer goes to the [`Ledger`](crate::govern::Ledger).
     fn approval(&mut self, request: &ApprovalRequest) {
         let _ = request;
+    }
+
+    /// The child wants to know something that only a person can say. Whoever takes the question answers it through the
+    /// [`Remote`](crate::host::Remote); if nobody does (`false`), the child is told so.
+    fn question(&mut self, ask: &Ask<'_>) -> bool {
+        let _ = ask;
+        false
     }
 
     /// The child is not as it should be.

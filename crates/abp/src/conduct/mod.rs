@@ -153,10 +153,9 @@ async fn perform(
     control: RunControl,
 ) -> Result<close::Performance, ConductError> {
     audience.hello(sidecar.hello(), sidecar.pid());
-    let ledger = match order.policy.require_approval_for.is_empty() {
-        true => None,
-        false => Some(Ledger::open(&job.ledger())?),
-    };
+    // A child that asks may also want a person's word where the policy does not.
+    let asks = sidecar.hello().outrigger.is_some() || !order.policy.require_approval_for.is_empty();
+    let ledger = if asks { Some(Ledger::open(&job.ledger())?) } else { None };
     let governor = Governor::new(order, prepared.root(), job.rules_for(sidecar.hello()), ledger)?;
     let clock = RunClock::since(Instant::now());
     let mut observer = Observer::new(governor, clock, recorder, audience);

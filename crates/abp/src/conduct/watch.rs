@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::job::Audience;
 use crate::govern::{Clock, EndReason, Governor, RunClock, Verdict};
 use crate::host::{Warning, Watcher, Wish};
-use crate::protocol::{AgentEvent, Ask};
+use crate::protocol::{AgentEvent, Ask, AskAction};
 use crate::receipt::{RecordError, Recorder};
 
 /// What is recorded is on disk at the latest after this time, as far as we are concerned.
@@ -118,6 +118,9 @@ impl Watcher for Observer<'_> {
     }
 
     fn ask(&mut self, ask: &Ask<'_>) -> Wish {
+        if ask.action == AskAction::Question && self.audience.question(ask) {
+            return Wish::GoOn;
+        }
         let verdict = self.governor.ask(&self.clock, ask);
         self.act(verdict)
     }

@@ -69,6 +69,12 @@ impl Calls {
         self.calls.iter_mut().find(|call| !call.reported && call.is(key))
     }
 
+    /// Whether a person has allowed this very call. Only an id makes that certain.
+    pub(super) fn was_approved(&self, key: Key<'_>) -> bool {
+        let allowed = |call: &&Call| call.state == State::Allowed && call.tool_use_id.is_some();
+        key.tool_use_id.is_some() && self.calls.iter().filter(allowed).any(|call| call.is(key))
+    }
+
     /// The call that waits for a request.
     pub(super) fn waiting_for(&mut self, id: &ApprovalId) -> Option<&mut Call> {
         self.calls.iter_mut().find(|call| call.state == State::Waiting(id.clone()))

@@ -190,7 +190,8 @@ impl Governor {
                 Some(name) => {
                     let input = ask.input.as_ref().map_or("null", |input| input.as_str());
                     let told = Told { tool: name, id: ask.tool_use_id.as_deref(), input };
-                    let verdict = self.asked_to_call(now, &ask.id, told);
+                    let needs = ask.needs.as_ref();
+                    let verdict = self.asked_to_call(now, &ask.id, told, needs);
                     return self.within_budget(verdict);
                 }
                 None => return self.answer(&ask.id, Err(nothing("tool"))),
@@ -204,6 +205,10 @@ impl Governor {
                 Some(host) => self.judge.network(host),
                 None => return self.answer(&ask.id, Err(nothing("host"))),
             },
+            // Whoever watches answers that; see `conduct`.
+            AskAction::Question => {
+                return self.answer(&ask.id, Err("nobody is here to answer questions".to_owned()));
+            }
             AskAction::Other(action) => {
                 let action: String = action.chars().take(40).collect();
                 return self.answer(&ask.id, Err(format!("nobody here knows what `{action}` is")));
@@ -338,7 +343,8 @@ impl Governor {
             Ok(reason) => (AskDecision::Allow, reason),
             Err(reason) => (AskDecision::Deny, reason),
         };
-        Verdict::Answer(Answer { ref_id: self.rules.run_id.to_string(), id: id.to_owned(), decision, reason })
+        let ref_id = self.rules.run_id.to_string();
+        Verdict::Answer(Answer { ref_id, id: id.to_owned(), decision, reason, content: None })
     }
 
     fn complain(&mut self, text: &str) -> Verdict {

@@ -20,6 +20,11 @@ pub enum Command {
         /// Said in the failure.
         why: String,
     },
+    /// Tell the child what the user says, if it takes that.
+    Steer {
+        /// What.
+        text: String,
+    },
     /// Send this answer to something that the child asked.
     Answer(Answer),
 }
@@ -79,6 +84,16 @@ impl Remote {
     /// When it is over.
     pub async fn kill(&self, why: impl Into<String>) -> Result<(), Over> {
         self.send(Command::Kill { why: why.into() }).await
+    }
+
+    /// Tells the child what the user says while it works. One that does not take that, or cannot be told, is a
+    /// [`Warning::NotSteered`](super::Warning::NotSteered).
+    ///
+    /// # Errors
+    ///
+    /// When the run is over.
+    pub async fn steer(&self, text: impl Into<String>) -> Result<(), Over> {
+        self.send(Command::Steer { text: text.into() }).await
     }
 
     /// Answers what the child asked.

@@ -57,7 +57,15 @@ impl Sidecar {
         let Link { process, mut reader, outbox } = link;
         let run = Run { id: id.clone(), order: order.clone(), outrigger: self.terms.offer.clone() };
         let run = Envelope::Run(Box::new(run));
-        let mut talk = Talk::begin(id, previous.as_ref(), &self.terms, outbox, &run, watcher, observed);
+        let mut talk = Talk::begin(
+            id,
+            previous.as_ref(),
+            (&self.terms, self.hello.outrigger.as_ref().map_or(&[], |powers| &powers.takes)),
+            outbox,
+            &run,
+            watcher,
+            observed,
+        );
         drop(run);
         let end = converse(&mut talk, &mut reader, &process, &mut control, self.terms.ladder).await;
         let Talk { outbox, mut warnings, observed, cancelled, stage, .. } = talk;

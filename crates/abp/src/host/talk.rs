@@ -18,7 +18,7 @@ use super::terms::{Foreign, Noise, Pulse, Terms};
 use super::timers::{Due, Timers};
 use super::warning::{Warning, Warnings};
 use super::watch::{Watcher, Wish};
-use crate::protocol::{AgentEvent, Answer, Ask, Envelope, Feature, ReceivedReceipt, RunId};
+use crate::protocol::{AgentEvent, Answer, Ask, Envelope, Feature, ReceivedReceipt, RunId, Taking};
 
 /// A child that closed its input before the run was sent is probably leaving; it gets this long to say why.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -37,6 +37,7 @@ pub(super) struct Talk<'a> {
     id: &'a RunId,
     previous: Option<&'a RunId>,
     terms: &'a Terms,
+    takes: &'a [Taking],
     watcher: &'a mut dyn Watcher,
     /// Not to be woken before.
     dozes: Option<Instant>,
@@ -105,7 +106,7 @@ impl<'a> Talk<'a> {
     pub(super) fn begin(
         id: &'a RunId,
         previous: Option<&'a RunId>,
-        terms: &'a Terms,
+        (terms, takes): (&'a Terms, &'a [Taking]),
         mut outbox: Outbox,
         run: &Envelope<'_>,
         watcher: &'a mut dyn Watcher,
@@ -134,6 +135,7 @@ impl<'a> Talk<'a> {
             id,
             previous,
             terms,
+            takes,
             watcher,
             dozes: None,
         }
@@ -200,6 +202,7 @@ impl<'a> Talk<'a> {
             }
             other @ (Envelope::Run(_)
             | Envelope::Cancel { .. }
+            | Envelope::Steer { .. }
             | Envelope::Ping { .. }
             | Envelope::Answer(_)) => Some(End::violation(format!(
                 "broke the protocol: `{}` is for the control plane to send: {}",
@@ -272,6 +275,10 @@ impl<'a> Talk<'a> {
             Command::Cancel { why } => Wish::Cancel { why },
             Command::Kill { why } => Wish::Kill { why },
             Command::Answer(answer) => Wish::Answer(answer),
+            Command::Steer { text } => {
+                self.steer(text, now);
+                Wish::GoOn
+            }
         };
         self.fulfil(wish, now)
     }
@@ -286,6 +293,18 @@ impl<'a> Talk<'a> {
                 None
             }
             Wish::Kill { why } => Some(End::Kill { why }),
+        }
+    }
+
+    fn steer(&mut self, text: String, now: Instant) {
+        if !self.takes.contains(&Taking::Steer) {
+            return self.warn(Warning::NotSteered { why: "this backend does not listen while it works" });
+        }
+        let ref_id = self.id.as_str().to_owned().into();
+        match self.put(&Envelope::Steer { ref_id, text: text.into() }, now) {
+            Ok(()) => {}
+            Err(NotTaken::Closed) => self.warn(Warning::NotSteered { why: "it closed its standard input" }),
+            Err(NotTaken::Full) => self.warn(Warning::NotSteered { why: "it does not read what it is told" }),
         }
     }
 

@@ -33,6 +33,11 @@ pub enum Warning {
     },
     /// The child closed its standard input: it can be told nothing any more.
     Deaf,
+    /// What the user said did not reach the child.
+    NotSteered {
+        /// Why.
+        why: &'static str,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -44,6 +49,7 @@ impl fmt::Display for Warning {
             Self::Late { t } => {
                 write!(f, "protocol violation: `{t}` after the run had ended; it does not change that run")
             }
+            Self::NotSteered { why } => write!(f, "what you said did not reach it: {why}"),
             Self::Deaf => f.write_str("it closed its standard input and can be told nothing any more"),
         }
     }

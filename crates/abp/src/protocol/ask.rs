@@ -24,6 +24,25 @@ words! {
         Write = "write",
         /// Talk to another machine.
         Network = "network",
+        /// Nothing: it wants to know something that only a person can say. `input` is the question, and the answer has it in
+        /// `content`.
+        Question = "question",
+    }
+}
+
+words! {
+    /// Who must say yes, whatever the policy would allow.
+    AskNeeds {
+        /// A person.
+        Person = "person",
+    }
+}
+
+words! {
+    /// What a host may send to a child in the middle of a run.
+    Taking {
+        /// What the user says meanwhile.
+        Steer = "steer",
     }
 }
 
@@ -34,6 +53,8 @@ words! {
         Ask = "ask",
         /// The child may report what it uses.
         Usage = "usage",
+        /// The child may ask a person something.
+        Question = "question",
     }
 }
 
@@ -63,6 +84,10 @@ pub struct Powers {
     pub version: u64,
     /// It asks before each of these.
     pub asks: Vec<AskAction>,
+    /// It takes these in the middle of a run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub takes: Vec<Taking>,
 }
 
 /// A child asks before it acts.
@@ -89,6 +114,9 @@ pub struct Ask<'a> {
     /// The call that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<Cow<'a, str>>,
+    /// Who must say yes, if the policy alone is not enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs: Option<AskNeeds>,
 }
 
 /// The host's answer.
@@ -102,6 +130,9 @@ pub struct Answer {
     pub decision: AskDecision,
     /// Why.
     pub reason: String,
+    /// What a person said to a question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<Raw<'static>>,
 }
 
 impl Offer {
@@ -128,12 +159,18 @@ impl Powers {
     /// One that asks for everything.
     #[must_use]
     pub fn asks_for_everything() -> Self {
-        Self { version: EXTENSIONS, asks: AskAction::ALL.to_vec() }
+        let asks = vec![AskAction::Tool, AskAction::Read, AskAction::Write, AskAction::Network];
+        Self { version: EXTENSIONS, asks, takes: Vec::new() }
     }
 
     pub(super) fn of_piece(piece: &Piece<'_>) -> Option<Self> {
         let (version, words) = extension(piece, "asks")?;
-        Some(Self { version, asks: words.iter().map(|word| AskAction::from(word.as_str())).collect() })
+        let takes = extension(piece, "takes").map(|(_, takes)| takes).unwrap_or_default();
+        Some(Self {
+            version,
+            asks: words.iter().map(|word| AskAction::from(word.as_str())).collect(),
+            takes: takes.iter().map(|word| Taking::from(word.as_str())).collect(),
+        })
     }
 }
 
@@ -146,7 +183,7 @@ fn extension(piece: &Piece<'_>, list: &'static str) -> Option<(u64, Vec<String>)
 impl<'a> Ask<'a> {
     pub(super) fn of_piece(piece: &Piece<'a>) -> Result<Self, EnvelopeError> {
         let root = Place::ROOT;
-        let names = ["ref_id", "id", "action", "tool_name", "input", "path", "host", "tool_use_id"];
+        let names = ["ref_id", "id", "action", "tool_name", "input", "path", "host", "tool_use_id", "needs"];
         let fields = Fields::required(piece, &root, names)?;
         let input = fields.piece("input");
         Ok(Self {
@@ -158,6 +195,7 @@ impl<'a> Ask<'a> {
             path: fields.opt_text("path")?,
             host: fields.opt_text("host")?,
             tool_use_id: fields.opt_text("tool_use_id")?,
+            needs: fields.opt_text("needs")?.map(|word| AskNeeds::from(&*word)),
         })
     }
 
@@ -173,6 +211,7 @@ impl<'a> Ask<'a> {
             path: self.path.map(owned),
             host: self.host.map(owned),
             tool_use_id: self.tool_use_id.map(owned),
+            needs: self.needs,
         }
     }
 }
@@ -180,12 +219,14 @@ impl<'a> Ask<'a> {
 impl Answer {
     pub(super) fn of_piece(piece: &Piece<'_>) -> Result<Self, EnvelopeError> {
         let root = Place::ROOT;
-        let fields = Fields::required(piece, &root, ["ref_id", "id", "decision", "reason"])?;
+        let fields = Fields::required(piece, &root, ["ref_id", "id", "decision", "reason", "content"])?;
+        let content = fields.piece("content");
         Ok(Self {
             ref_id: fields.text("ref_id")?.into_owned(),
             id: fields.text("id")?.into_owned(),
             decision: AskDecision::from(&*fields.text("decision")?),
             reason: fields.string_or_empty("reason")?,
+            content: (!content.is_none()).then(|| Raw::of_piece(&content).into_owned()),
         })
     }
 }

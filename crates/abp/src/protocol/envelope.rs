@@ -51,6 +51,13 @@ pub enum Envelope<'a> {
         /// Why.
         reason: Option<Cow<'a, str>>,
     },
+    /// The user says something while the child works.
+    Steer {
+        /// The run.
+        ref_id: Cow<'a, str>,
+        /// What.
+        text: Cow<'a, str>,
+    },
     /// A host wants to know whether the child is there.
     Ping {
         /// To be echoed.
@@ -127,8 +134,18 @@ pub fn read(line: &str) -> Result<Envelope<'_>, EnvelopeError> {
 /// Everything but events; a second walk over the line does not matter here.
 fn read_other<'a>(t: Cow<'a, str>, line: &Piece<'a>) -> Result<Envelope<'a>, EnvelopeError> {
     let root = Place::ROOT;
-    let names =
-        ["ref_id", "id", "work_order", "outrigger", "receipt", "error", "error_code", "reason", "seq"];
+    let names = [
+        "ref_id",
+        "id",
+        "work_order",
+        "outrigger",
+        "receipt",
+        "error",
+        "error_code",
+        "reason",
+        "seq",
+        "text",
+    ];
     let fields = Fields::required(line, &root, names)?;
     let seq =
         || fields.opt_u64("seq")?.ok_or_else(|| root.member("seq").wrong(&fields.piece("seq"), "a number"));
@@ -149,6 +166,7 @@ fn read_other<'a>(t: Cow<'a, str>, line: &Piece<'a>) -> Result<Envelope<'a>, Env
             error_code: fields.opt_text("error_code")?.map(|code| ErrorCode::from(&*code)),
         },
         "cancel" => Envelope::Cancel { ref_id: fields.text("ref_id")?, reason: fields.opt_text("reason")? },
+        "steer" => Envelope::Steer { ref_id: fields.text("ref_id")?, text: fields.text("text")? },
         "ping" => Envelope::Ping { seq: seq()? },
         "pong" => Envelope::Pong { seq: seq()? },
         "ask" => Envelope::Ask(Box::new(Ask::of_piece(line)?)),
@@ -168,6 +186,7 @@ impl Envelope<'_> {
             Self::Final { .. } => "final",
             Self::Fatal { .. } => "fatal",
             Self::Cancel { .. } => "cancel",
+            Self::Steer { .. } => "steer",
             Self::Ping { .. } => "ping",
             Self::Pong { .. } => "pong",
             Self::Ask(_) => "ask",
@@ -194,6 +213,7 @@ impl Envelope<'_> {
             Self::Cancel { ref_id, reason } => {
                 Envelope::Cancel { ref_id: owned(ref_id), reason: reason.map(owned) }
             }
+            Self::Steer { ref_id, text } => Envelope::Steer { ref_id: owned(ref_id), text: owned(text) },
             Self::Ping { seq } => Envelope::Ping { seq },
             Self::Pong { seq } => Envelope::Pong { seq },
             Self::Ask(ask) => Envelope::Ask(Box::new(ask.into_owned())),

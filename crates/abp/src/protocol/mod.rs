@@ -33,7 +33,7 @@ mod version;
 mod word;
 mod write;
 
-pub use ask::{Answer, Ask, AskAction, AskDecision, EXTENSIONS, Feature, Offer, Powers};
+pub use ask::{Answer, Ask, AskAction, AskDecision, AskNeeds, EXTENSIONS, Feature, Offer, Powers, Taking};
 pub use capability::{Capability, MAX_CAPABILITIES, Manifest, SupportLevel};
 pub use code::ErrorCode;
 pub use envelope::{Envelope, Run, read};

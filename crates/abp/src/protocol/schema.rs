@@ -244,6 +244,7 @@ impl JsonSchema for Message {
                 message("final", json!({ "ref_id": text, "receipt": { "type": "object" } }), &["ref_id", "receipt"]),
                 message("fatal", json!({ "ref_id": optional, "error": text, "error_code": code }), &["error"]),
                 message("cancel", json!({ "ref_id": text, "reason": optional }), &["ref_id"]),
+                message("steer", json!({ "ref_id": text, "text": text }), &["ref_id", "text"]),
                 message("ping", json!({ "seq": seq }), &["seq"]),
                 message("pong", json!({ "seq": seq }), &["seq"]),
                 ask,

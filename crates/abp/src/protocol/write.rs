@@ -55,6 +55,12 @@ impl Envelope<'_> {
                 optional(out, "reason", reason.as_deref());
                 out.push(b'}');
             }
+            Self::Steer { ref_id, text: said } => {
+                out.extend_from_slice(b"{\"t\":\"steer\"");
+                text(out, "ref_id", ref_id);
+                text(out, "text", said);
+                out.push(b'}');
+            }
             Self::Ping { seq } | Self::Pong { seq } => {
                 out.extend_from_slice(format!("{{\"t\":\"{}\",\"seq\":{seq}}}", self.t()).as_bytes());
             }

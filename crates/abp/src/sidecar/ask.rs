@@ -1,6 +1,6 @@
 //! Questions before an act, and their answers.
 
-use crate::protocol::{AskAction, AskDecision, Raw};
+use crate::protocol::{AskAction, AskDecision, AskNeeds, Raw};
 
 /// What is asked before it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Question {
     pub host: Option<String>,
     /// The id of the call that it is for.
     pub tool_use_id: Option<String>,
+    /// Who must say yes, if the policy alone is not enough.
+    pub needs: Option<AskNeeds>,
 }
 
 impl Question {
@@ -41,6 +43,18 @@ impl Question {
         Self { host: Some(host.into()), ..Self::about(AskAction::Network) }
     }
 
+    /// What only a person can say. The answer's `content` is what they said.
+    pub fn person(question: Raw<'_>) -> Self {
+        Self { input: Some(question.into_owned()), ..Self::about(AskAction::Question) }
+    }
+
+    /// A person must say yes, whatever the policy would allow: the agent itself wants that.
+    #[must_use]
+    pub fn needing_a_person(mut self) -> Self {
+        self.needs = Some(AskNeeds::Person);
+        self
+    }
+
     /// For the call with this id.
     #[must_use]
     pub fn for_call(mut self, tool_use_id: Option<String>) -> Self {
@@ -49,7 +63,7 @@ impl Question {
     }
 
     fn about(action: AskAction) -> Self {
-        Self { action, tool_name: None, input: None, path: None, host: None, tool_use_id: None }
+        Self { action, tool_name: None, input: None, path: None, host: None, tool_use_id: None, needs: None }
     }
 }
 
@@ -62,6 +76,8 @@ pub struct Answered {
     pub reason: String,
     /// Who decided.
     pub by: By,
+    /// What a person said to a question.
+    pub content: Option<Raw<'static>>,
 }
 
 /// Who decided.

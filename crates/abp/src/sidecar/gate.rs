@@ -33,7 +33,7 @@ impl Gate {
             Some(reason) => (AskDecision::Deny, reason),
             None => (AskDecision::Allow, "nothing in the policy forbids it".to_owned()),
         };
-        Answered { decision, reason, by: By::Policy }
+        Answered { decision, reason, by: By::Policy, content: None }
     }
 
     /// Why it may not be done.
@@ -48,12 +48,16 @@ impl Gate {
             AskAction::Read => self.file(policy, Access::Read, path),
             AskAction::Write => self.file(policy, Access::Write, path),
             AskAction::Network => self.host(policy, question.host.as_deref().unwrap_or_default()),
+            AskAction::Question => Some("nobody is here to answer questions".to_owned()),
             AskAction::Other(word) => Some(format!("`{word}` is not an action that a policy knows")),
         }
     }
 
     fn tool(&self, policy: &Policy, question: &Question) -> Option<String> {
         let name = question.tool_name.as_deref().unwrap_or_default();
+        if question.needs.is_some() {
+            return Some(format!("`{name}` needs a person's approval, and nobody can be asked"));
+        }
         if let Some(reason) = objection(policy.check_tool(&self.subject, name)) {
             return Some(reason);
         }

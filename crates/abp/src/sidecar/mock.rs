@@ -17,8 +17,8 @@ use super::say::ToolUse;
 use super::serve::main;
 use super::terms::{Done, Failure, Identity};
 use crate::protocol::{
-    AgentEvent, Capability, Counts, ErrorCode, EventKind, Outcome, Raw, SupportLevel, Timestamp, Usage,
-    UsageReport,
+    AgentEvent, Capability, Counts, ErrorCode, EventKind, Outcome, Raw, SupportLevel, Taking, Timestamp,
+    Usage, UsageReport,
 };
 
 /// What the child does, for every run the same.
@@ -87,6 +87,13 @@ pub enum Step {
         /// Which.
         host: String,
     },
+    /// Asks a person something, and says what they said.
+    AskPerson {
+        /// What.
+        question: Value,
+    },
+    /// Waits for what the user says while it works, and repeats it.
+    Listen,
     /// Writes a file in the workspace, for real, and says so.
     WriteFile {
         /// Inside the root.
@@ -177,7 +184,9 @@ pub fn serve_script(script: Script) -> ExitCode {
     let native = |capability| (capability, SupportLevel::Native);
     let capabilities =
         [Capability::Streaming, Capability::ToolRead, Capability::ToolWrite, Capability::ToolUse];
+    let listens = script.steps.iter().any(|step| matches!(step, Step::Listen));
     let identity = Identity {
+        takes: if listens { vec![Taking::Steer] } else { Vec::new() },
         capabilities: capabilities.map(native).into_iter().collect(),
         ..Identity::named(script.id.clone())
     };
@@ -233,6 +242,17 @@ async fn perform(run: &Run, step: Step) -> Result<(), Failure> {
         }
         Step::AskRead { path } => tell(run, Question::read(path)).await?,
         Step::AskNetwork { host } => tell(run, Question::network(host)).await?,
+        Step::AskPerson { question } => {
+            let answered = run.ask(Question::person(raw(&question)?)).await?;
+            let said = answered.content.map_or(answered.reason, |content| content.as_str().to_owned());
+            run.message(&format!("{}: {said}", answered.decision)).await?;
+        }
+        Step::Listen => {
+            tokio::select! {
+                said = run.steered() => run.message(&format!("you said: {}", said.unwrap_or_default())).await?,
+                _ = run.cancelled() => {}
+            }
+        }
         Step::WriteFile { path, content } => {
             let file = inside(run, &path)?;
             if let Some(folder) = file.parent() {

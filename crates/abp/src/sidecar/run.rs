@@ -5,19 +5,22 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::ask::{Answered, By, Question};
 use super::gate::Gate;
 use super::output::{HostGone, Output};
 use super::terms::{Failure, Identity};
 use crate::protocol::{
-    AgentEvent, Answer, Artifact, Ask, AskDecision, Counts, Envelope, ErrorCode, EventKind, Feature, Mode,
-    Offer, RunId, Timestamp, Usage, UsageReport, WorkOrder,
+    AgentEvent, Answer, Artifact, Ask, AskAction, AskDecision, Counts, Envelope, ErrorCode, EventKind,
+    Feature, Mode, Offer, RunId, Timestamp, Usage, UsageReport, WorkOrder,
 };
 
 /// The most questions that may wait for an answer at the same time.
 pub const MAX_QUESTIONS: usize = 256;
+
+/// The most things said by the user that may wait to be looked at.
+pub(super) const MAX_STEERS: usize = 64;
 
 /// The most artifacts of one receipt.
 pub const MAX_ARTIFACTS: usize = 4096;
@@ -63,6 +66,7 @@ pub(super) struct Inner {
     output: Arc<Output>,
     gate: Gate,
     cancel: watch::Sender<Option<String>>,
+    steers: (mpsc::Sender<String>, tokio::sync::Mutex<mpsc::Receiver<String>>),
     questions: Mutex<Questions>,
     notes: Mutex<Notes>,
     trace_events: usize,
@@ -109,6 +113,7 @@ impl Run {
         let gate = Gate::new(&order, &identity.backend.id);
         let questions = Questions { waiting: HashMap::new(), asked: 0, host: Listening::Yes };
         let notes = Notes { spent: Usage::default(), artifacts: Vec::new(), trace: Vec::new(), kept: 0 };
+        let (say, said) = mpsc::channel(MAX_STEERS);
         let inner = Inner {
             id,
             order,
@@ -118,6 +123,7 @@ impl Run {
             output,
             gate,
             cancel: watch::Sender::new(None),
+            steers: (say, tokio::sync::Mutex::new(said)),
             questions: Mutex::new(questions),
             notes: Mutex::new(notes),
             trace_events,
@@ -149,6 +155,17 @@ impl Run {
     /// Why it was cancelled, if it was.
     pub fn cancel_reason(&self) -> Option<String> {
         self.inner.cancel.borrow().clone()
+    }
+
+    /// Waits for the next thing that the user says while it works; none when there will be nothing more. Only a sidecar whose
+    /// [`Identity::takes`] has [`Taking::Steer`](crate::protocol::Taking::Steer) is told such things.
+    pub async fn steered(&self) -> Option<String> {
+        self.inner.steers.1.lock().await.recv().await
+    }
+
+    /// The user said something; false when too much waits already.
+    pub(super) fn steer(&self, text: String) -> bool {
+        self.inner.steers.0.try_send(text).is_ok()
     }
 
     /// Waits until it is cancelled, and says why.
@@ -229,7 +246,11 @@ impl Run {
         }
         let (id, answer) = {
             let mut questions = self.questions();
-            let deaf = questions.host == Listening::No || !self.offers(&Feature::Ask);
+            let feature = match question.action {
+                AskAction::Question => Feature::Question,
+                _ => Feature::Ask,
+            };
+            let deaf = questions.host == Listening::No || !self.offers(&feature);
             if deaf || questions.waiting.len() >= MAX_QUESTIONS {
                 drop(questions);
                 return Ok(self.inner.gate.judge(&question));
@@ -250,6 +271,7 @@ impl Run {
             path: text(&question.path),
             host: text(&question.host),
             tool_use_id: text(&question.tool_use_id),
+            needs: question.needs.clone(),
         }));
         self.send(&message).await?;
         // Whoever is waited for is answered by the host, by a cancel or by the end of the input; else the run is over.
@@ -258,13 +280,13 @@ impl Run {
 
     /// The host answered a question; false when nobody asked it.
     pub(super) fn answer(&self, answer: Answer) -> bool {
-        let Answer { ref_id, id, decision, reason } = answer;
+        let Answer { ref_id, id, decision, reason, content } = answer;
         if ref_id != self.inner.id.as_str() {
             return false;
         }
         let waiting = self.questions().waiting.remove(&id);
         let Some((_, give)) = waiting else { return false };
-        let _ = give.send(Answered { decision, reason, by: By::Host });
+        let _ = give.send(Answered { decision, reason, by: By::Host, content });
         true
     }
 
@@ -351,7 +373,7 @@ impl Notes {
 }
 
 fn cancelled(reason: String) -> Answered {
-    Answered { decision: AskDecision::Deny, reason, by: By::Cancel }
+    Answered { decision: AskDecision::Deny, reason, by: By::Cancel, content: None }
 }
 
 impl std::fmt::Debug for Run {

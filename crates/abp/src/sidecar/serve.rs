@@ -143,8 +143,9 @@ where
     }
 
     async fn hello(&self) -> Result<(), HostGone> {
-        let Identity { backend, capabilities, mode, asks } = self.identity.clone();
-        let outrigger = (!asks.is_empty()).then_some(Powers { version: EXTENSIONS, asks });
+        let Identity { backend, capabilities, mode, asks, takes } = self.identity.clone();
+        let silent = asks.is_empty() && takes.is_empty();
+        let outrigger = (!silent).then_some(Powers { version: EXTENSIONS, asks, takes });
         let contract_version = ContractVersion::ours();
         let hello = Hello { contract_version, backend, capabilities, mode, outrigger };
         self.output.send(&Envelope::Hello(Box::new(hello))).await
@@ -176,6 +177,13 @@ where
                         "a cancel for {:?}, which is not under way",
                         Head::of(ref_id.as_bytes())
                     )),
+                }
+                Ok(())
+            }
+            Envelope::Steer { ref_id, text } => {
+                let own = self.current.as_ref().filter(|current| current.run.id().as_str() == ref_id);
+                if !own.is_some_and(|current| current.run.steer(text.into_owned())) {
+                    log("what the user said came too late, or too much of it waits already");
                 }
                 Ok(())
             }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::protocol::{AskAction, BackendIdentity, ErrorCode, Manifest, Mode, Outcome, Raw, Verification};
+use crate::protocol::{
+    AskAction, BackendIdentity, ErrorCode, Manifest, Mode, Outcome, Raw, Taking, Verification,
+};
 
 /// Who a sidecar is and what it can do: its `hello`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub struct Identity {
     pub mode: Mode,
     /// What it never does without asking. The host believes it, and its receipt says `enforced`.
     pub asks: Vec<AskAction>,
+    /// What it listens to in the middle of a run.
+    pub takes: Vec<Taking>,
 }
 
 impl Identity {
@@ -25,6 +29,7 @@ impl Identity {
             capabilities: Manifest::default(),
             mode: Mode::Mapped,
             asks: Vec::new(),
+            takes: Vec::new(),
         }
     }
 }

@@ -95,6 +95,7 @@ fn question(id: &'static str, tool_use_id: &'static str) -> Ask<'static> {
         path: None,
         host: None,
         tool_use_id: Some(tool_use_id.into()),
+        needs: None,
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_watcher_is_woken_when_it_wants_to_be", woken),
         trial("a_question_is_answered_at_once_or_later", asks),
         trial("a_child_that_waits_for_an_answer_is_not_silent", asks_and_waits),
+        trial("what_the_user_says_meanwhile_reaches_a_child_that_listens", is_steered),
+        trial("what_the_user_says_to_a_child_that_does_not_listen_is_a_warning", is_not_steered),
         trial("a_child_that_answers_pings_may_think_for_long", pongs),
         trial("a_child_that_streams_is_alive_without_pongs", streams_without_pongs),
         trial("a_dropped_run_kills_the_child_and_nothing_can_be_run_on_it", dropped_run),
@@ -302,7 +304,7 @@ async fn woken() {
 /// Asks twice and says as events what it was answered.
 const ASKS: &str = r#"hello; run
 ask() { say '{"t":"ask","ref_id":"'$id'","id":"'$1'","action":"tool","tool_name":"Bash","input":{"command":"ls"}}'; IFS= read -r line; }
-case "$line" in *'"outrigger":{"version":1,"features":["ask","usage"]}'*) event offered;; esac
+case "$line" in *'"outrigger":{"version":1,"features":["ask","usage","question"]}'*) event offered;; esac
 ask now; event "${line#*decision}"; ask later; event "${line#*decision}"; final"#;
 
 fn asking() -> Terms {
@@ -310,7 +312,7 @@ fn asking() -> Terms {
 }
 
 fn answer(run: &str, id: &str, decision: AskDecision) -> Answer {
-    Answer { ref_id: run.to_owned(), id: id.to_owned(), decision, reason: "policy".to_owned() }
+    Answer { ref_id: run.to_owned(), id: id.to_owned(), decision, reason: "policy".to_owned(), content: None }
 }
 
 async fn asks() {
@@ -332,6 +334,31 @@ async fn asks() {
     assert!(matches!(ended.how, How::Final), "{:?}", ended.how);
     assert_eq!(notes.heard, ["offered", "denied", "allowed"]);
     assert_eq!((notes.asks, ended.observed.asks), (vec!["now tool".to_owned(), "later tool".to_owned()], 2));
+}
+
+/// Says as events what the user says.
+const LISTENS: &str = r#"say '{"t":"hello","contract_version":"abp/v0.1","backend":{"id":"x"},"capabilities":{},"outrigger":{"version":1,"asks":[],"takes":["steer"]}}'
+run; event up; IFS= read -r line; case "$line" in *'"t":"steer"'*'left, please'*) event heard;; esac; final"#;
+
+async fn is_steered() {
+    let mut sidecar = start(LISTENS, &quick()).await;
+    let (remote, control) = RunControl::pair();
+    remote.steer("to the left, please").await.expect("a run");
+    let mut notes = Notes::default();
+    let ended = sidecar.run(&run_id(), &order("test"), &mut notes, control).await;
+    assert!(matches!(ended.how, How::Final), "{:?}", ended.how);
+    assert_eq!(notes.heard, ["up", "heard"]);
+    assert_eq!(ended.warnings.total(), 0, "{:?}", ended.warnings);
+}
+
+async fn is_not_steered() {
+    let mut sidecar = start("hello; run; event up; final", &quick()).await;
+    let (remote, control) = RunControl::pair();
+    remote.steer("to the left").await.expect("a run");
+    let ended = sidecar.run(&run_id(), &order("test"), &mut Notes::default(), control).await;
+    assert!(matches!(ended.how, How::Final), "{:?}", ended.how);
+    let said: Vec<String> = ended.warnings.first().iter().map(ToString::to_string).collect();
+    assert_eq!(said, ["what you said did not reach it: this backend does not listen while it works"]);
 }
 
 async fn asks_and_waits() {

@@ -7,7 +7,7 @@ use super::super::calls::{Call, Key, State, known_by};
 use super::super::desk::Question;
 use super::super::verdict::{Approver, How, Moment, Verdict};
 use super::{Cause, Governor};
-use crate::protocol::AskAction;
+use crate::protocol::{AskAction, AskNeeds};
 
 /// The tool that a command is judged as when no call of a tool announced it.
 pub const COMMAND_TOOL: &str = "Bash";
@@ -76,8 +76,22 @@ impl Governor {
     }
 
     /// The child asks to call a tool, and waits.
-    pub(super) fn asked_to_call(&mut self, now: Moment, ask: &str, told: Told<'_>) -> Verdict {
-        let judgement = self.judge.tool(told.tool, told.input);
+    pub(super) fn asked_to_call(
+        &mut self,
+        now: Moment,
+        ask: &str,
+        told: Told<'_>,
+        needs: Option<&AskNeeds>,
+    ) -> Verdict {
+        let mut judgement = self.judge.tool(told.tool, told.input);
+        if needs.is_some() && judgement.decision.verdict == Policy::Allow {
+            if self.calls.was_approved(told.key()) {
+                self.decisions.count(&judgement.decision);
+                return self.answer(ask, Ok("it was approved".to_owned()));
+            }
+            let (verdict, reason) = (Policy::Ask, Reason::NeedsApproval);
+            judgement.decision = Decision { verdict, reason, ..judgement.decision };
+        }
         if let Some(unread) = judgement.unread
             && judgement.decision.verdict != Policy::Deny
         {

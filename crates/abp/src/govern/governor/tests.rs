@@ -529,6 +529,28 @@ fn a_run_that_is_over_leaves_no_question_open() {
 }
 
 #[test]
+fn what_the_agent_itself_wants_approved_goes_to_a_person_unless_the_policy_denies_it() {
+    let person = |id: &str, tool: &str, call: &str| {
+        format!(
+            r#""id":"{id}","action":"tool","tool_name":"{tool}","tool_use_id":"{call}","input":{{}},"needs":"person""#
+        )
+    };
+    let mut run = case().asking().disallow("Rm").govern();
+    allowed(run.ask_call(1, "a1", "Bash", "t1", "{}"));
+    let id = raised(run.ask(2, &person("a2", "Bash", "t1")));
+    allowed(run.says(3, &id, Choice::Allow));
+    allowed(run.ask(4, &person("a3", "Bash", "t1")));
+    let again = raised(run.ask(5, &person("a4", "Bash", "t2")));
+    denied(run.says(6, &again, Choice::Deny));
+    denied(run.ask(7, &person("a5", "Rm", "t3")));
+    let mut run = case().asking().approver(Approver::Everything).govern();
+    allowed(run.ask(1, &person("a1", "Bash", "t1")));
+    let mut run = case().asking().approver(Approver::Nobody).govern();
+    denied(run.ask(1, &person("a1", "Bash", "t1")));
+    denied(run.ask(2, r#""id":"a2","action":"question","input":{"message":"which?"}"#));
+}
+
+#[test]
 fn a_budget_is_counted_from_whatever_the_child_says_and_ends_the_run_when_it_is_crossed() {
     let mut case = case();
     case.order.config.max_budget_usd = Some(0.5);
