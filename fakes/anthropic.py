@@ -2,8 +2,9 @@
 
     python3 anthropic.py        prints {"port": N} and serves until its standard input ends
 
-What it answers is said in the last text of the user, as one directive in double braces; a result of a tool is
-answered with "the tool said: …" and ends the turn.
+What it answers is said in the last text of the user, as a directive in double braces. Of several directives in one
+text each is for one call: the second one is the answer to the results of the tools that the first one used. When no
+directive is left, a result of a tool is answered with "the tool said: …" and ends the turn.
 
     {{say TEXT}}            exactly this text (also the default, with the user's own text)
     {{use NAME JSON}}       call this tool
@@ -11,7 +12,12 @@ answered with "the tool said: …" and ends the turn.
     {{status CODE}}         this HTTP status with an error body
     {{silence}}             the beginning of an answer and then nothing
     {{cut}}                 half an answer, then a closed connection
+    {{hold NAME}}           the beginning of an answer, its rest when somebody asks for /release/NAME
+
+    GET /requests           what was asked so far: [{model, texts, results, images, system_chars, path}…]
+    GET /release/NAME       lets go what is held under that name, now or later
 """
+import collections
 import itertools
 import json
 import re
@@ -26,18 +32,24 @@ ERRORS = {400: "invalid_request_error", 401: "authentication_error", 404: "not_f
           429: "rate_limit_error", 529: "overloaded_error"}
 
 
-def what_the_user_said(request):
-    """The texts and the tool results of the last message of the user."""
-    for message in reversed(request.get("messages") or []):
-        if message.get("role") != "user":
-            continue
-        content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        texts = [re.sub(r"<system-reminder>.*?</system-reminder>", "", block.get("text", ""), flags=re.S)
-                 for block in blocks if block.get("type") == "text"]
-        results = [block for block in blocks if block.get("type") == "tool_result"]
-        return "\n".join(texts).strip(), results
-    return "", []
+REQUESTS = []
+HELD = collections.defaultdict(threading.Event)
+DIRECTIVE = re.compile(r"\{\{(say|use|trickle|status|silence|cut|hold)\b\s*")
+
+
+def blocks_of(message):
+    content = message.get("content")
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+
+
+def texts_of(message):
+    """The texts of a message without what the agent itself adds to them."""
+    return [re.sub(r"<system-reminder>.*?</system-reminder>", "", block.get("text", ""), flags=re.S).strip()
+            for block in blocks_of(message) if block.get("type") == "text"]
+
+
+def results_of(message):
+    return [block for block in blocks_of(message) if block.get("type") == "tool_result"]
 
 
 def plain(content):
@@ -46,13 +58,55 @@ def plain(content):
     return " ".join(block.get("text", "") for block in content or [] if isinstance(block, dict))
 
 
+def directives_of(text):
+    """[(word, argument)…] in the order in which they stand in the text."""
+    found, at = [], 0
+    while match := DIRECTIVE.search(text, at):
+        start = match.end()
+        if match[1] == "use":
+            brace = re.compile(r"\w+\s+(?=\{)").match(text, start)
+            at = json.JSONDecoder().raw_decode(text, brace.end())[1] if brace else text.index("}}", start)
+        else:
+            at = text.find("}}", start)
+            at = len(text) if at < 0 else at
+        found.append((match[1], text[start:at]))
+    return found
+
+
 def decide(request):
     """(directive, argument) for this request."""
-    text, results = what_the_user_said(request)
+    messages = request.get("messages") or []
+    answers, results = 0, []
+    for message in reversed(messages):
+        if message.get("role") == "assistant":
+            answers += 1
+            continue
+        if message.get("role") != "user":
+            continue
+        if not answers:
+            results = results + results_of(message)
+        texts = [text for text in texts_of(message) if text]
+        # Prompts that were not answered stand before the last one in the same message.
+        directives = next(filter(None, map(directives_of, reversed(texts))), [])
+        if answers < len(directives):
+            return directives[answers]
+        if directives or (texts and not results_of(message)):
+            break
     if results:
         return "say", "the tool said: " + " | ".join(plain(result.get("content")) for result in results)[:200]
-    found = re.search(r"\{\{(say|use|trickle|status|silence|cut)\s*(.*)\}\}", text, re.S)
-    return found.groups() if found else ("say", text[-200:] or "nothing was asked")
+    last = next((message for message in reversed(messages) if message.get("role") == "user"), {})
+    return "say", "\n".join(texts_of(last)).strip()[-200:] or "nothing was asked"
+
+
+def remember(path, request):
+    users = [message for message in request.get("messages") or [] if message.get("role") == "user"]
+    last = users[-1] if users else {}
+    images = [block.get("source", {}).get("media_type") for message in users for block in blocks_of(message)
+              if block.get("type") == "image"]
+    raw = [block.get("text", "") for block in blocks_of(last) if block.get("type") == "text"]
+    REQUESTS.append({"path": path, "model": request.get("model"), "texts": raw, "messages": len(request.get("messages") or []),
+                     "results": [plain(result.get("content")) for result in results_of(last)], "images": images,
+                     "system_chars": len(plain(request.get("system")))})
 
 
 class Conversation(BaseHTTPRequestHandler):
@@ -73,6 +127,11 @@ class Conversation(BaseHTTPRequestHandler):
         self.answer(200, {})
 
     def do_GET(self):
+        if self.path == "/requests":
+            return self.answer(200, REQUESTS)
+        if self.path.startswith("/release/"):
+            HELD[self.path.removeprefix("/release/")].set()
+            return self.answer(200, {})
         self.answer(200, {"data": [], "has_more": False})
 
     def do_POST(self):
@@ -81,6 +140,7 @@ class Conversation(BaseHTTPRequestHandler):
             return self.answer(200, {"input_tokens": 7})
         if not self.path.startswith("/v1/messages"):
             return self.answer(200, {})
+        remember(self.path, request)
         directive, argument = decide(request)
         if directive == "status":
             kind = ERRORS.get(int(argument), "api_error")
@@ -133,6 +193,8 @@ class Conversation(BaseHTTPRequestHandler):
                 self.send("content_block_delta", index=0, delta={"type": "text_delta", "text": word})
                 if directive == "trickle":
                     time.sleep(0.1)
+        if directive == "hold":
+            HELD[argument].wait()
         if directive == "cut":
             raise ConnectionResetError
         self.send("content_block_stop", index=0)

@@ -1,9 +1,11 @@
 //! The drivers of the real programs, behind one trait. A driver speaks a program's protocol; it never writes to the host
 //! itself and never decides how a request ends: it tells its [`Desk`], and returns.
 
+pub mod claude;
 pub mod codex;
 pub mod locate;
 pub mod process;
+pub mod prompt;
 pub mod scripted;
 
 mod desk;
