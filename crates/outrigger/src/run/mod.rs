@@ -3,6 +3,7 @@
 mod approve;
 pub(crate) mod args;
 mod backend;
+mod form;
 mod order;
 mod places;
 mod screen;
@@ -25,6 +26,7 @@ pub(crate) use self::approve::answer;
 pub(crate) use self::places::{chats as chats_folder, receipts as receipts_folder, stages as stages_folder};
 pub(crate) use self::words::words;
 
+use self::approve::{Person, Typed};
 use self::args::{ApproveArg, NoiseArg, OnDeniedArg, RunArgs};
 use self::screen::Live;
 use crate::args::StdinArg;
@@ -88,7 +90,8 @@ async fn go(args: RunArgs, format: Format) -> anyhow::Result<u8> {
         receipts,
     };
     let (remote, control) = conduct::control();
-    let mut live = Live::new(format, &job, args.approve);
+    let (typing, mut typed) = Person::channel();
+    let mut live = Live::new(format, &job, args.approve, typing);
     let supervisor = supervisor();
     let conducted = {
         let mut conducted = std::pin::pin!(conduct::conduct(&supervisor, job, &mut live, control));
@@ -103,6 +106,13 @@ async fn go(args: RunArgs, format: Format) -> anyhow::Result<u8> {
                         screen::cancelling(format);
                     }
                     interfere(&remote, wish).await;
+                }
+                Some(typed) = typed.recv() => {
+                    // A run that is over hears nothing any more.
+                    let _ = match typed {
+                        Typed::Words(text) => remote.steer(text).await,
+                        Typed::Answer(answer) => remote.answer(answer).await,
+                    };
                 }
             }
         }

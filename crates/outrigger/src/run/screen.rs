@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use outrigger_abp::conduct::{Audience, Concluded, Confinement, Job};
 use outrigger_abp::govern::ApprovalRequest;
-use outrigger_abp::protocol::{AgentEvent, Hello, Outcome};
+use outrigger_abp::protocol::{AgentEvent, Ask, Hello, Outcome, Taking};
 use outrigger_abp::receipt::{Ending, RecordError, Sealed};
 use outrigger_abp::workspace::{Changes, Lines, Prepared};
 use serde::Serialize;
+use tokio::sync::mpsc;
 
-use super::approve::Prompter;
+use super::approve::{Person, Typed};
 use super::args::ApproveArg;
 use super::show::Screen;
 use crate::say::{self, Format};
@@ -36,22 +37,32 @@ pub(super) struct Live {
     run: String,
     ledger: PathBuf,
     asks: ApproveArg,
-    prompter: Option<Prompter>,
+    /// Whoever sits at the terminal, once there is a reason to listen to them.
+    person: Option<Person>,
+    typed: mpsc::Sender<Typed>,
     source: String,
     boxed: bool,
 }
 
 impl Live {
-    pub(super) fn new(format: Format, job: &Job, asks: ApproveArg) -> Self {
+    pub(super) fn new(format: Format, job: &Job, asks: ApproveArg, typed: mpsc::Sender<Typed>) -> Self {
         Self {
             format,
             screen: Screen::new(),
             run: job.run.as_str().to_owned(),
             ledger: job.ledger(),
             asks,
-            prompter: None,
+            person: None,
+            typed,
             source: job.order.workspace.root.clone(),
             boxed: matches!(job.confinement, Confinement::ByPolicy { .. }),
+        }
+    }
+
+    /// Listens to whoever sits at the terminal, if somebody does.
+    fn listen(&mut self) {
+        if self.person.is_none() && self.format == Format::Text {
+            self.person = Person::start(self.ledger.clone(), self.typed.clone());
         }
     }
 }
@@ -136,6 +147,12 @@ impl Audience for Live {
                 self.screen.note(&format!("{}{version} · run {}", backend.id, self.run));
             }
         }
+        if hello.outrigger.as_ref().is_some_and(|powers| powers.takes.contains(&Taking::Steer)) {
+            self.listen();
+            if self.person.is_some() {
+                self.screen.note("what you type goes to the agent while it works");
+            }
+        }
     }
 
     fn event(&mut self, number: u64, event: &AgentEvent<'_>, _line: &str) {
@@ -155,10 +172,10 @@ impl Audience for Live {
         if self.format == Format::Json {
             return say::object(&Approval { event: "approval", request });
         }
-        if self.prompter.is_none() && self.asks == ApproveArg::Ask {
-            self.prompter = Prompter::start(self.ledger.clone());
+        if self.asks == ApproveArg::Ask {
+            self.listen();
         }
-        let asked = self.prompter.as_ref().is_some_and(|prompter| prompter.ask(request));
+        let asked = self.person.as_ref().is_some_and(|person| person.approve(&mut self.screen, request));
         if !asked {
             let id = &request.id;
             self.screen.warn(&format!(
@@ -166,6 +183,13 @@ impl Audience for Live {
                 request.tool_name, request.deadline
             ));
         }
+    }
+
+    fn question(&mut self, ask: &Ask<'_>) -> bool {
+        self.listen();
+        let (Some(person), Some(input)) = (&self.person, &ask.input) else { return false };
+        let Ok(question) = input.parse() else { return false };
+        person.question(&mut self.screen, &ask.ref_id, &ask.id, &question)
     }
 
     fn remark(&mut self, text: &str) {

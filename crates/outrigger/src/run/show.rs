@@ -85,6 +85,11 @@ impl Screen {
                 let code = error_code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
                 self.line(&format!("{bad}✗ {}{code}{bad:#}", short(message)));
             }
+            EventKind::Other { kind, members } if kind == "user_prompt" => {
+                let said: serde_json::Value = members.parse().unwrap_or_default();
+                let text = said["text"].as_str().unwrap_or_default();
+                self.line(&format!("{dim}»{dim:#} {}", short(text)));
+            }
             EventKind::RunStarted { .. }
             | EventKind::RunCompleted { .. }
             | EventKind::Usage(_)

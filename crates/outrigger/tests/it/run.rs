@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::model::Model;
 use crate::process::{Finished, PATIENCE, Running, Tag, outrigger, wait_until};
+use crate::terminal::Terminal;
 
 /// A project, and a home of its own for receipts and copies.
 struct Place {
@@ -264,6 +265,48 @@ fn another_terminal_can_approve_or_deny() {
         let approvals = receipt["usage_raw"]["outrigger"]["approvals"].as_array().unwrap();
         assert_eq!(approvals.len(), 1);
     }
+}
+
+#[test]
+fn at_a_terminal_the_agent_can_ask_and_what_is_typed_meanwhile_reaches_it() {
+    let place = Place::new();
+    place.write("policy.json", r#"{"require_approval_for":["Bash"]}"#);
+    let question = json!({"source": "Claude", "message": "", "payload": {"kind": "ask-user-question", "questions": [
+        {"question": "Which colour?", "options": [{"label": "Red"}, {"label": "Blue"}]}]}});
+    let steps = json!({"steps": [
+        {"do": "message", "text": "begun"},
+        {"do": "listen"},
+        {"do": "ask_person", "question": question},
+        {"do": "tool", "tool_name": "Bash", "input": {"command": "ls"}},
+    ]});
+    place.write("script.json", &steps.to_string());
+    let sidecar = format!("{} sidecar abp-mock --script script.json", env!("CARGO_BIN_EXE_outrigger"));
+    let args = ["run", "x", "--sidecar", &sidecar, "--policy", "policy.json"];
+    let mut terminal = Terminal::start(&mut place.command(&args));
+    terminal.wait_for("what you type goes to the agent while it works");
+    terminal.wait_for("begun");
+    terminal.type_in("a little to the left\r");
+    terminal.wait_for("you said: a little to the left");
+    terminal.wait_for("1 to 2, or your own words:");
+    terminal.type_in("2\r");
+    terminal.wait_for(r#""answers":{"Which colour?":"Blue"}"#);
+    terminal.wait_for("[y]es, [n]o, [a]lways in this run");
+    terminal.type_in("perhaps\r");
+    terminal.wait_for("y, n or a:");
+    terminal.type_in("y\r");
+    terminal.wait_for("complete");
+    assert!(terminal.finish().success());
+}
+
+#[test]
+fn without_anybody_there_a_question_of_the_agent_is_declined() {
+    let place = Place::new();
+    let steps = json!({"steps": [{"do": "ask_person", "question": {"payload": {"kind": "url", "url": "x"}}}]});
+    place.write("script.json", &steps.to_string());
+    let sidecar = format!("{} sidecar abp-mock --script script.json", env!("CARGO_BIN_EXE_outrigger"));
+    let finished = place.finish(&["run", "x", "--sidecar", &sidecar]);
+    assert_eq!(finished.code(), 0, "{}", finished.stderr);
+    assert!(finished.stdout.contains("deny: nobody is here to answer questions"), "{}", finished.stdout);
 }
 
 #[test]
