@@ -14,7 +14,7 @@ directive is left, a result of a tool is answered with "the tool said: …" and 
     {{cut}}                 half an answer, then a closed connection
     {{hold NAME}}           the beginning of an answer, its rest when somebody asks for /release/NAME
 
-    GET /requests           what was asked so far: [{model, texts, results, images, system_chars, path}…]
+    GET /requests           what was asked so far: [{path, model, texts, results, images, messages, system_chars, newest}…]
     GET /release/NAME       lets go what is held under that name, now or later
 """
 import collections
@@ -103,10 +103,10 @@ def remember(path, request):
     last = users[-1] if users else {}
     images = [block.get("source", {}).get("media_type") for message in users for block in blocks_of(message)
               if block.get("type") == "image"]
-    raw = [block.get("text", "") for block in blocks_of(last) if block.get("type") == "text"]
-    REQUESTS.append({"path": path, "model": request.get("model"), "texts": raw, "messages": len(request.get("messages") or []),
+    texts = [block.get("text", "") for block in blocks_of(last) if block.get("type") == "text"]
+    REQUESTS.append({"path": path, "model": request.get("model"), "texts": texts, "messages": len(request.get("messages") or []),
                      "results": [plain(result.get("content")) for result in results_of(last)], "images": images,
-                     "system_chars": len(plain(request.get("system")))})
+                     "system_chars": len(plain(request.get("system"))), "newest": json.dumps((request.get("messages") or [])[-3:])[-8000:]})
 
 
 class Conversation(BaseHTTPRequestHandler):
@@ -147,6 +147,8 @@ class Conversation(BaseHTTPRequestHandler):
             return self.answer(int(argument), {"type": "error", "error": {"type": kind, "message": f"as you asked: {argument}"}})
         if request.get("stream"):
             self.stream(request, directive, argument)
+        elif directive == "cut":
+            self.close_connection = True
         else:
             self.answer(200, {**self.opening(request), "content": [self.block(directive, argument)], "stop_reason": "end_turn"})
 

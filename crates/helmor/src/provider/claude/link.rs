@@ -1,0 +1,229 @@
+//! The conversation with one running Claude Code: a task that reads, a task that writes, and control requests that wait for their
+//! answers. Between turns it goes on reading, so that the program is never held up and its end is noticed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use outrigger_supervise::driver::Output;
+use outrigger_wire::line::{Item, LineReader, LineWriter, dialect};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+
+use super::frame::{self, Kind};
+use crate::provider::Failure;
+use crate::provider::process::{Agent, Command, Programs};
+
+/// Lines of ours that wait to be written. The reader only adds refusals, and drops them when it is full.
+const TO_WRITE: usize = 64;
+
+/// Lines of the program that wait for their turn's loop.
+const TO_HANDLE: usize = 64;
+
+/// One running program. Dropping it kills the program's tree.
+pub(super) struct Link {
+    pub(super) agent: Agent,
+    out: mpsc::Sender<String>,
+    shared: Arc<Shared>,
+}
+
+/// Something that the program said during a turn.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// A line, checked to be a JSON object.
+    Line(Kind, String),
+    /// Something that was no line; for the log.
+    Noise(String),
+}
+
+/// Why a control request has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ControlError {
+    /// The program has ended.
+    #[error("Claude Code has ended")]
+    Gone,
+    /// It said no.
+    #[error("Claude Code says: {0}")]
+    Refused(String),
+    /// It said nothing.
+    #[error("Claude Code did not answer within {0:?}")]
+    Silent(Duration),
+}
+
+impl Link {
+    /// Starts a program.
+    pub(super) async fn start(programs: &Programs, command: Command) -> Result<Self, Failure> {
+        let (agent, pipes) = programs.start(command).await?;
+        let (out, lines) = mpsc::channel(TO_WRITE);
+        let mut reader = LineReader::new(pipes.stdout, dialect::HELMOR);
+        let mut writer = LineWriter::new(pipes.stdin, dialect::HELMOR.limit.payload());
+        if let Some(tape) = pipes.tape {
+            reader = reader.taped(tape.clone());
+            writer = writer.taped(tape);
+        }
+        let shared = Arc::new(Shared { state: Mutex::new(State { open: true, ..State::default() }) });
+        tokio::spawn(write(writer, lines));
+        tokio::spawn(read(reader, Arc::clone(&shared), out.downgrade()));
+        Ok(Self { agent, out, shared })
+    }
+
+    /// Whether it still speaks.
+    pub(super) fn is_open(&self) -> bool {
+        self.shared.lock().open && !self.agent.is_over()
+    }
+
+    /// What it says from now on, until the receiver is dropped or another turn listens. Ends when the program does.
+    pub(super) fn listen(&self) -> mpsc::Receiver<Said> {
+        let (sink, said) = mpsc::channel(TO_HANDLE);
+        let mut state = self.shared.lock();
+        state.sink = state.open.then_some(sink);
+        said
+    }
+
+    /// Writes a line. `false` when the program does not read any more.
+    pub(super) async fn write(&self, line: String) -> bool {
+        self.out.send(line).await.is_ok()
+    }
+
+    /// Asks the program something and waits for the answer.
+    pub(super) async fn control(
+        &self,
+        request: &Value,
+        within: Duration,
+    ) -> Result<Box<RawValue>, ControlError> {
+        let (id, answer) = self.shared.expect_answer().ok_or(ControlError::Gone)?;
+        let forget = Forget { shared: &self.shared, id: &id };
+        if !self.write(frame::request(&id, request)).await {
+            return Err(ControlError::Gone);
+        }
+        let answer = tokio::time::timeout(within, answer).await;
+        drop(forget);
+        match answer {
+            Ok(Ok(answer)) => answer.map_err(ControlError::Refused),
+            Ok(Err(_)) => Err(ControlError::Gone),
+            Err(_) => Err(ControlError::Silent(within)),
+        }
+    }
+}
+
+struct Shared {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    open: bool,
+    asked: u64,
+    waiting: HashMap<String, oneshot::Sender<Result<Box<RawValue>, String>>>,
+    sink: Option<mpsc::Sender<Said>>,
+}
+
+/// A request that nobody waits for any more is forgotten, so that the map holds only what is waited for.
+struct Forget<'a> {
+    shared: &'a Shared,
+    id: &'a str,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().waiting.remove(self.id);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new request's name, and where its answer comes; `None` when no answer can come.
+    #[expect(clippy::type_complexity, reason = "said once, here")]
+    fn expect_answer(&self) -> Option<(String, oneshot::Receiver<Result<Box<RawValue>, String>>)> {
+        let (sender, answer) = oneshot::channel();
+        let mut state = self.lock();
+        if !state.open {
+            return None;
+        }
+        state.asked += 1;
+        let id = format!("outrigger-{}", state.asked);
+        state.waiting.insert(id.clone(), sender);
+        Some((id, answer))
+    }
+
+    fn answered(&self, line: &str) {
+        let Ok(frame::Answer { response }) = serde_json::from_str::<frame::Answer<'_>>(line) else { return };
+        let Some(waiting) = self.lock().waiting.remove(&response.request_id) else { return };
+        let answer = match (&*response.subtype, response.response) {
+            ("success", Some(body)) => Ok(body.to_owned()),
+            ("success", None) => Ok(RawValue::NULL.to_owned()),
+            _ => Err(response.error.unwrap_or_else(|| format!("{} without a reason", response.subtype))),
+        };
+        // Whoever asked may have gone in the meantime.
+        let _ = waiting.send(answer);
+    }
+
+    fn closed(&self) {
+        let mut state = self.lock();
+        state.open = false;
+        state.sink = None;
+        state.waiting.clear();
+    }
+}
+
+async fn write(mut writer: LineWriter<tokio::net::unix::pipe::Sender>, mut lines: mpsc::Receiver<String>) {
+    while let Some(line) = lines.recv().await {
+        if writer.write(line.as_bytes()).await.is_err() {
+            // The program reads no more; its reader will say that it has ended.
+            break;
+        }
+    }
+}
+
+async fn read(mut reader: LineReader<Output>, shared: Arc<Shared>, out: mpsc::WeakSender<String>) {
+    loop {
+        let said = match reader.next().await {
+            Ok(Some(Item::Line(line))) => match line.text() {
+                Ok(text) => match frame::kind_of(text) {
+                    Ok(Kind::Answer) => {
+                        shared.answered(text);
+                        continue;
+                    }
+                    Ok(Kind::Quiet) => continue,
+                    Ok(kind) => Said::Line(kind, text.to_owned()),
+                    Err(error) => Said::Noise(format!("a line of Claude Code is no message ({error})")),
+                },
+                Err(error) => Said::Noise(format!("a line of Claude Code is no text ({error})")),
+            },
+            Ok(Some(Item::TooLong(line))) => {
+                Said::Noise(format!("a line of Claude Code with {} bytes was thrown away", line.dropped))
+            }
+            Ok(Some(Item::Defective(line))) => Said::Noise(format!("a line of Claude Code: {}", line.defect)),
+            Ok(None) | Err(_) => break,
+        };
+        let sink = shared.lock().sink.clone();
+        let said = match sink {
+            Some(sink) => match sink.send(said).await {
+                Ok(()) => continue,
+                Err(back) => {
+                    // Unless the next turn listens already.
+                    let mut state = shared.lock();
+                    state.sink = state.sink.take().filter(|now| !now.same_channel(&sink));
+                    back.0
+                }
+            },
+            None => said,
+        };
+        // Nobody listens. What it asks must still be answered, or it would wait for ever.
+        if let (Said::Line(Kind::Request, line), Some(out)) = (&said, out.upgrade()) {
+            refuse(line, &out);
+        }
+    }
+    shared.closed();
+}
+
+/// Says no to a control request that came when no turn was running.
+fn refuse(line: &str, out: &mpsc::Sender<String>) {
+    let Ok(request) = serde_json::from_str::<frame::Request<'_>>(line) else { return };
+    let _ =
+        out.try_send(frame::answer(&request.request_id, Err("no turn is running, so nobody can be asked")));
+}
