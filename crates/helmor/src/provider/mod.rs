@@ -1,6 +1,7 @@
 //! The drivers of the real programs, behind one trait. A driver speaks a program's protocol; it never writes to the host
 //! itself and never decides how a request ends: it tells its [`Desk`], and returns.
 
+pub mod acp;
 pub mod claude;
 pub mod codex;
 pub mod locate;
