@@ -8,7 +8,9 @@
 //! shown with the floor that the machine had in the same run, and missed only when it is missed by a margin.
 
 mod abp;
+mod child;
 mod figure;
+mod helmor;
 mod lines;
 mod measure;
 mod mustard;
@@ -45,6 +47,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("abp", Bench::Rows(abp::bench)),
     ("abp-memory", Bench::Figures(abp::memory)),
     ("steerable", Bench::Figures(steerable::bench)),
+    ("helmor", Bench::Figures(helmor::bench)),
 ];
 
 fn main() -> Result<ExitCode> {
@@ -52,6 +55,9 @@ fn main() -> Result<ExitCode> {
         return Ok(code);
     }
     if let Some(played) = abp::intercept() {
+        return played.map(|()| ExitCode::SUCCESS);
+    }
+    if let Some(played) = helmor::intercept() {
         return played.map(|()| ExitCode::SUCCESS);
     }
     if let Some(played) = steerable::intercept() {

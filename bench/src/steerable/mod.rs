@@ -6,7 +6,6 @@
 //! ready before it is asked and only writes. The floor of the streams is a relay ([`relay`]), this program once more: it makes
 //! the same requests to the same server and copies the bytes to its standard output without looking at them.
 
-mod child;
 mod pings;
 mod ready;
 pub(crate) mod relay;
@@ -16,6 +15,7 @@ mod streams;
 use anyhow::Result;
 
 use crate::Filter;
+use crate::child::Child;
 use crate::figure::Figure;
 
 /// Rows that are measured together, and how.
@@ -34,6 +34,11 @@ pub(crate) fn bench(filter: &Filter) -> Result<Vec<Figure>> {
         }
     }
     Ok(figures)
+}
+
+/// The sidecar that is released.
+fn sidecar() -> Result<Child> {
+    Child::released("steerable-sidecar", &[], &[])
 }
 
 /// Is one of the bench's own children, if the arguments say so.

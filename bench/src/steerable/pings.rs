@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::Group;
-use super::child::Child;
 use crate::figure::{Figure, Measured, Spread, Target};
 
 pub(super) const GROUP: Group = Group { rows: &[PINGS], measure };
@@ -17,7 +16,7 @@ const COUNT: u32 = 10_000;
 const ROUNDS: usize = 20;
 
 fn measure() -> Result<Vec<Figure>> {
-    let mut child = Child::sidecar()?;
+    let mut child = super::sidecar()?;
     ensure!(child.hear()?.contains("lifecycle.ready"), "the first line is another one");
     let requests: String = (0..COUNT)
         .map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"system.ping\"}}\n"))

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::Group;
-use super::child::Child;
 use crate::figure::{Bytes, Figure, Measured, Spread, Target};
 
 pub(super) const GROUP: Group = Group { rows: &[READY, RESIDENT], measure };
@@ -23,7 +22,7 @@ fn measure() -> Result<Vec<Figure>> {
     let mut largest = Bytes(0);
     for _ in 0..STARTS {
         let start = Instant::now();
-        let mut child = Child::sidecar()?;
+        let mut child = super::sidecar()?;
         ensure!(child.hear()?.contains("lifecycle.ready"), "the first line is another one");
         ready.push(start.elapsed());
         child.say(r#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#)?;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::Group;
-use super::child::Child;
 use super::{relay, server};
+use crate::child::Child;
 use crate::figure::{Figure, Measured, Spread, Target};
 
 pub(super) const GROUP: Group = Group { rows: &[CHUNK, PING], measure };
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 fn measure() -> Result<Vec<Figure>> {
     let mut server = Child::ourselves(&[server::ARGUMENT.to_owned()])?;
     let port = server.hear()?.to_owned();
-    let mut sidecar = Child::sidecar()?;
+    let mut sidecar = super::sidecar()?;
     ensure!(sidecar.hear()?.contains("lifecycle.ready"), "the first line is another one");
     let mut relay = Child::ourselves(&[relay::ARGUMENT.to_owned(), port.clone(), STREAMS.to_string()])?;
     let (mut wall, mut processor, mut floor, mut floor_processor) =

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "nothing may stand between the clock and the child")]
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -10,24 +11,39 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::figure::Bytes;
 
-pub(super) struct Child {
+pub(crate) struct Child {
     process: std::process::Child,
-    pub(super) input: ChildStdin,
-    pub(super) output: BufReader<ChildStdout>,
+    pub(crate) input: ChildStdin,
+    pub(crate) output: BufReader<ChildStdout>,
     line: String,
 }
 
 impl Child {
-    /// The sidecar that is released.
-    pub(super) fn sidecar() -> Result<Self> {
-        let path = std::env::current_exe()?.with_file_name("steerable-sidecar");
+    /// A sidecar that is released, with arguments and variables.
+    pub(crate) fn released(
+        name: &str,
+        arguments: &[OsString],
+        variables: &[(&str, OsString)],
+    ) -> Result<Self> {
+        let path = std::env::current_exe()?.with_file_name(name);
         ensure!(path.exists(), "{} is not built: cargo build --release -p outrigger", path.display());
-        Self::start(Command::new(path).stderr(Stdio::null()))
+        let variables = variables.iter().map(|(name, value)| (*name, value));
+        Self::start(Command::new(path).args(arguments).envs(variables).stderr(Stdio::null()))
     }
 
     /// This program with other arguments.
-    pub(super) fn ourselves(arguments: &[String]) -> Result<Self> {
+    pub(crate) fn ourselves(arguments: &[String]) -> Result<Self> {
         Self::start(Command::new(std::env::current_exe()?).args(arguments))
+    }
+
+    /// This program with a variable that says what it is.
+    pub(crate) fn agent(variable: &str) -> Result<Self> {
+        Self::start(Command::new(std::env::current_exe()?).env(variable, "1"))
+    }
+
+    /// A script.
+    pub(crate) fn python(script: &str) -> Result<Self> {
+        Self::start(Command::new("python3").arg(script))
     }
 
     fn start(command: &mut Command) -> Result<Self> {
@@ -42,12 +58,12 @@ impl Child {
     }
 
     /// Writes one line.
-    pub(super) fn say(&mut self, line: &str) -> Result<()> {
+    pub(crate) fn say(&mut self, line: &str) -> Result<()> {
         self.input.write_all(format!("{line}\n").as_bytes()).context("the child does not take the line")
     }
 
     /// Reads one line.
-    pub(super) fn hear(&mut self) -> Result<&str> {
+    pub(crate) fn hear(&mut self) -> Result<&str> {
         self.line.clear();
         if self.output.read_line(&mut self.line)? == 0 {
             bail!("the child ended with {:?} instead of a line", self.process.wait()?);
@@ -56,7 +72,7 @@ impl Child {
     }
 
     /// What all its threads used of a processor since it was started. Exact while it waits.
-    pub(super) fn processor_time(&self) -> Result<Duration> {
+    pub(crate) fn processor_time(&self) -> Result<Duration> {
         let mut nanos = 0;
         for task in std::fs::read_dir(format!("/proc/{}/task", self.process.id()))? {
             let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
@@ -67,7 +83,7 @@ impl Child {
     }
 
     /// What of it is in memory.
-    pub(super) fn resident(&self) -> Result<Bytes> {
+    pub(crate) fn resident(&self) -> Result<Bytes> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
         let line = text.lines().find(|line| line.starts_with("VmRSS:")).context("status lacks a line")?;
         let kibibytes: u64 = line.split_whitespace().nth(1).context("the line is empty")?.parse()?;
