@@ -90,7 +90,8 @@ impl Programs {
         let (Some(stdin), Some(stdout)) = (session.stdin.take(), session.stdout.take()) else {
             return Err(cannot("it has no pipes".to_owned()));
         };
-        Ok((Agent { child, name }, Pipes { stdin, stdout, tape: self.tape.clone() }))
+        let tape = self.tape.as_ref().map(|tape| tape.with(&name));
+        Ok((Agent { child, name }, Pipes { stdin, stdout, tape }))
     }
 
     fn supervisor(&self) -> &Supervisor {

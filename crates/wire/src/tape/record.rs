@@ -38,6 +38,7 @@ pub struct TapeSummary {
 #[derive(Clone)]
 pub struct Tape {
     deck: Arc<Mutex<Deck>>,
+    with: Option<Arc<str>>,
 }
 
 struct Deck {
@@ -61,13 +62,19 @@ impl Tape {
             running: true,
             summary: TapeSummary { entries: 0, missed: 0 },
         };
-        Self { deck: Arc::new(Mutex::new(deck)) }
+        Self { deck: Arc::new(Mutex::new(deck)), with: None }
+    }
+
+    /// The same tape, for a conversation with somebody else: what it records carries the name of that one.
+    #[must_use]
+    pub fn with(&self, whom: &str) -> Self {
+        Self { deck: Arc::clone(&self.deck), with: Some(whom.into()) }
     }
 
     /// Records a line, given without its newline.
     pub fn line(&self, dir: Direction, line: &[u8]) {
         match std::str::from_utf8(line) {
-            Ok(text) => self.deck().record(dir, Some(text), None),
+            Ok(text) => self.deck().record(self.with.as_deref(), dir, Some(text), None),
             Err(_) => {
                 let mut bytes = line.to_vec();
                 bytes.push(b'\n');
@@ -78,7 +85,7 @@ impl Tape {
 
     /// Records bytes that are not a line of text.
     pub fn bytes(&self, dir: Direction, bytes: &[u8]) {
-        self.deck().record(dir, None, Some(&base64::encode(bytes)));
+        self.deck().record(self.with.as_deref(), dir, None, Some(&base64::encode(bytes)));
     }
 
     /// Flushes the tape and says what is on it.
@@ -96,14 +103,14 @@ impl Tape {
 }
 
 impl Deck {
-    fn record(&mut self, dir: Direction, line: Option<&str>, bytes: Option<&str>) {
+    fn record(&mut self, with: Option<&str>, dir: Direction, line: Option<&str>, bytes: Option<&str>) {
         if !self.running {
             self.summary.missed += 1;
             return;
         }
         let t_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         // Strings, numbers and an enum without data always serialise.
-        let mut entry = serde_json::to_vec(&Written { dir, t_us, line, bytes }).unwrap_or_default();
+        let mut entry = serde_json::to_vec(&Written { dir, t_us, with, line, bytes }).unwrap_or_default();
         entry.push(b'\n');
         let fits = entry.len() as u64 + FULL.len() as u64 <= self.room;
         let written =
@@ -128,6 +135,8 @@ impl fmt::Debug for Tape {
 struct Written<'a> {
     dir: Direction,
     t_us: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

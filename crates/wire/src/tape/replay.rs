@@ -14,6 +14,8 @@ pub struct Entry {
     pub dir: Direction,
     /// When, in microseconds from the start of the tape.
     pub t_us: u64,
+    /// Whom the conversation was with, if the tape has several.
+    pub with: Option<String>,
     /// What went.
     pub said: Said,
 }
@@ -62,7 +64,7 @@ pub fn read_tape(text: &str) -> Result<Vec<Entry>, TapeError> {
             }
             (Some(_), Some(_)) | (None, None) => return Err(bad("needs either `line` or `bytes`".into())),
         };
-        entries.push(Entry { dir, t_us, said });
+        entries.push(Entry { dir, t_us, with: read.with, said });
     }
     Ok(entries)
 }
@@ -123,6 +125,7 @@ pub fn every_split<T: PartialEq + fmt::Debug>(
 struct Read {
     dir: Option<Direction>,
     t_us: Option<u64>,
+    with: Option<String>,
     line: Option<String>,
     bytes: Option<String>,
     full: Option<bool>,

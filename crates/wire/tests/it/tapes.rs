@@ -53,6 +53,20 @@ fn line_adapters_can_be_taped() {
 }
 
 #[test]
+fn one_tape_can_hold_several_conversations() {
+    let reel = Reel::default();
+    let tape = Tape::new(reel.clone(), TapeSize(1 << 16));
+    tape.line(Direction::In, b"host");
+    tape.with("claude:s1").line(Direction::Out, b"agent");
+    tape.with("claude:s1").bytes(Direction::Out, b"\xFF");
+    let entries = read_tape(&reel.text()).unwrap();
+    let with: Vec<_> = entries.iter().map(|entry| entry.with.as_deref()).collect();
+    assert_eq!(with, [None, Some("claude:s1"), Some("claude:s1")]);
+    assert!(reel.text().starts_with("{\"dir\":\"in\",\"t_us\":"), "an entry of the only one is as ever");
+    assert!(!reel.text().lines().next().unwrap().contains("with"));
+}
+
+#[test]
 fn a_tape_never_outgrows_its_size_and_says_that_it_is_full() {
     for size in [0, 13, 14, 100, 150, 1000] {
         let reel = Reel::default();
@@ -99,7 +113,7 @@ fn what_is_not_a_tape_is_refused_with_the_line() {
     ] {
         assert_eq!(read_tape(text).unwrap_err().to_string(), message);
     }
-    let entry = Entry { dir: Direction::Out, t_us: 7, said: Said::Line("x".into()) };
+    let entry = Entry { dir: Direction::Out, t_us: 7, with: None, said: Said::Line("x".into()) };
     assert_eq!(read_tape("{\"dir\":\"out\",\"t_us\":7,\"line\":\"x\"}\n").unwrap(), [entry]);
 }
 
