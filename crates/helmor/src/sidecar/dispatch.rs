@@ -111,7 +111,7 @@ fn dispatch(core: &Arc<Core>, reply: Reply, method: &str, params: &RawValue) {
 fn given<P>(core: &Arc<Core>, reply: Reply, read: Result<P, ParamError>, then: fn(&Arc<Core>, Reply, P)) {
     match read {
         Ok(params) => then(core, reply, params),
-        Err(error) => drop(reply.fail(&Problem::Params(error.to_string()))),
+        Err(error) => reply.fail(&Problem::Params(error.to_string())),
     }
 }
 

@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn times_are_times_also_around_leap_days() {
-        let at = |seconds, millis| stamp(Duration::from_millis(seconds * 1000 + millis));
+        let at = |seconds: u64, millis: u64| stamp(Duration::from_millis(seconds * 1000 + millis));
         assert_eq!(at(951_782_400, 7), "2000-02-29T00:00:00.007Z");
         assert_eq!(at(1_709_251_199, 999), "2024-02-29T23:59:59.999Z");
         assert_eq!(at(4_107_542_400, 0), "2100-03-01T00:00:00.000Z");

@@ -10,10 +10,23 @@ macro_rules! trials {
     };
 }
 
+mod acp;
+mod acp_kit;
+mod acp_stop;
+mod claude;
+mod claude_kit;
+mod codex;
+mod codex_kit;
+mod codex_stop;
 mod host;
 mod host_fake;
 mod host_kit;
+mod host_orphans;
+mod host_streams;
 mod real;
+mod sidecar;
+mod sidecar_kit;
+mod sidecar_puppet;
 
 use std::process::ExitCode;
 
@@ -26,9 +39,11 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.split_first() {
         Some((role, words)) if role == "__host_child" => return host_fake::child(words),
+        Some((role, words)) if role == "__host_owner" => return host_orphans::owner(words),
+        Some((role, words)) if role == "__sidecar" => return sidecar_kit::child(words),
         Some(_) | None => {}
     }
-    let rooms = [host::trials(), real::trials()];
+    let rooms = [acp::trials(), acp_stop::trials(), codex::trials(), codex_stop::trials(), host::trials(), host_orphans::trials(), host_streams::trials(), real::trials(), sidecar::trials()];
     let trials: Vec<Trial> = rooms.into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
