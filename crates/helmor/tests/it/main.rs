@@ -15,6 +15,7 @@ mod acp_kit;
 mod acp_stop;
 mod claude;
 mod claude_kit;
+mod claude_stop;
 mod codex;
 mod codex_kit;
 mod codex_stop;
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
         Some((role, words)) if role == "__sidecar" => return sidecar_kit::child(words),
         Some(_) | None => {}
     }
-    let rooms = [acp::trials(), acp_stop::trials(), codex::trials(), codex_stop::trials(), host::trials(), host_orphans::trials(), host_streams::trials(), real::trials(), sidecar::trials()];
+    let rooms = [acp::trials(), acp_stop::trials(), claude::trials(), claude_stop::trials(), codex::trials(), codex_stop::trials(), host::trials(), host_orphans::trials(), host_streams::trials(), real::trials(), sidecar::trials()];
     let trials: Vec<Trial> = rooms.into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

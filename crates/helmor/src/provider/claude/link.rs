@@ -86,6 +86,11 @@ impl Link {
         self.out.send(line).await.is_ok()
     }
 
+    /// Says no to a control request that came when the turn was over.
+    pub(super) fn refuse(&self, request: &str) {
+        refuse(request, &self.out);
+    }
+
     /// Asks the program something and waits for the answer.
     pub(super) async fn control(
         &self,

@@ -116,6 +116,12 @@ pub(super) async fn run(live: &Live, heard: Heard, turn: &mut Turn) -> (Outcome,
     }
     // Whoever comes now is told that there is no turn.
     turn.steering.close();
+    said.close();
+    while let Some(heard) = said.recv().await {
+        if let Said::Line(Kind::Request, line) = heard {
+            live.link.refuse(&line);
+        }
+    }
     (talk.over(&turn.send.session_id), Keep::Warm)
 }
 
