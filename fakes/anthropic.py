@@ -106,7 +106,7 @@ def remember(path, request):
     texts = [block.get("text", "") for block in blocks_of(last) if block.get("type") == "text"]
     REQUESTS.append({"path": path, "model": request.get("model"), "texts": texts, "messages": len(request.get("messages") or []),
                      "results": [plain(result.get("content")) for result in results_of(last)], "images": images,
-                     "system_chars": len(plain(request.get("system"))), "newest": json.dumps((request.get("messages") or [])[-3:])[-8000:]})
+                     "system_chars": len(plain(request.get("system"))), "newest": json.dumps((request.get("messages") or [])[-3:])[-100000:]})
 
 
 class Conversation(BaseHTTPRequestHandler):

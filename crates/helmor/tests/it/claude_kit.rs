@@ -14,8 +14,8 @@ use outrigger_helmor::protocol::{PermissionMode, ProviderName, SendMessage, Stee
 use outrigger_helmor::provider::claude::{Claude, Config, SystemPrompt};
 use outrigger_helmor::provider::process::Programs;
 use outrigger_helmor::provider::{
-    AgentSession, Answer, Asked, Desk, InputAction, InputAsk, Outcome, PermissionAsk, Provider, Steering, Turn,
-    Verdict,
+    AgentSession, Answer, Asked, Desk, InputAction, InputAsk, Outcome, PermissionAsk, Provider, Steering,
+    Turn, Verdict,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -323,7 +323,8 @@ pub(crate) fn kinds(events: &[Value]) -> Vec<String> {
 /// The texts that models and the program said in whole messages.
 pub(crate) fn texts(events: &[Value]) -> Vec<String> {
     let assistant = events.iter().filter(|event| event["type"] == "assistant");
-    let blocks = assistant.flat_map(|event| event["message"]["content"].as_array().cloned().unwrap_or_default());
+    let blocks =
+        assistant.flat_map(|event| event["message"]["content"].as_array().cloned().unwrap_or_default());
     blocks.filter_map(|block| Some(block["text"].as_str()?.to_owned())).collect()
 }
 
@@ -349,7 +350,8 @@ fn is_of(pid: u32, mark: &str) -> bool {
 pub(crate) fn programs(world: &World) -> Vec<u32> {
     let here = world.work();
     let works_here = |pid: &u32| {
-        std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == here) && is_of(*pid, "stream-json")
+        std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == here)
+            && is_of(*pid, "stream-json")
     };
     processes("--input-format").into_iter().filter(works_here).collect()
 }

@@ -67,14 +67,18 @@ fn claude_stopped_in_a_tool_leaves_nothing_of_it_running() {
         let talk = world.session();
         let survived = world.work().join("survived");
         let mark = survived.to_str().unwrap();
-        let running = talk.begin(talk.send(&tool(&world, "sleep 25; touch SURVIVED")));
+        let running = talk.begin(talk.send(&tool(&world, "sh -c 'sleep 25; touch SURVIVED'")));
         runs(mark).await;
         let first = programs(&world);
         assert!(matches!(running.stopped().await, Outcome::Aborted));
         assert_eq!(processes(mark), Vec::<u32>::new(), "nothing is left to touch anything");
         let (outcome, events) = talk.says("{{say next}}").await;
         assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
-        assert_eq!((texts(&events), programs(&world)), (vec!["next".to_owned()], first), "in the same program");
+        assert_eq!(
+            (texts(&events), programs(&world)),
+            (vec!["next".to_owned()], first),
+            "in the same program"
+        );
     });
 }
 
@@ -86,7 +90,7 @@ fn claude_stopped_with_a_tool_in_the_background_takes_it_along() {
         let mark = survived.to_str().unwrap();
         let (_, events) = talk.says("{{say first}}").await;
         let id = session_id(&events);
-        let command = "setsid sh -c 'sleep 25; touch SURVIVED' >/dev/null 2>&1 & sleep 26";
+        let command = "(setsid sh -c 'sleep 25; touch SURVIVED' >/dev/null 2>&1 &); sh -c 'sleep 26'";
         let running = talk.begin(talk.send(&tool(&world, command)));
         runs(&format!("sleep 25; touch {mark}")).await;
         let first = programs(&world);
@@ -96,7 +100,11 @@ fn claude_stopped_with_a_tool_in_the_background_takes_it_along() {
         assert_eq!(processes(mark), Vec::<u32>::new(), "neither the tool nor what it left behind");
         let (outcome, events) = talk.says("{{say next}}").await;
         assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
-        assert_eq!((texts(&events), session_id(&events)), (vec!["next".to_owned()], id), "the session goes on");
+        assert_eq!(
+            (texts(&events), session_id(&events)),
+            (vec!["next".to_owned()], id),
+            "the session goes on"
+        );
         assert_ne!(programs(&world), first);
     });
 }
@@ -189,7 +197,10 @@ fn claude_killed_in_a_turn_is_told_and_the_session_goes_on() {
         let outcome = running.end().await;
         let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
         assert_eq!(failure.code, FailureCode::AgentExited);
-        assert!(failure.message.contains("middle of a turn") && failure.message.contains("SIGKILL"), "{failure}");
+        assert!(
+            failure.message.contains("middle of a turn") && failure.message.contains("SIGKILL"),
+            "{failure}"
+        );
         let (outcome, more) = talk.says("{{say here again}}").await;
         assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
         assert_eq!(session_id(&more), session_id(&events));
@@ -244,6 +255,7 @@ fn claude_passes_on_the_form_of_a_server_that_belongs_to_the_repository() {
         let talk = world.session();
         let send = SendMessage {
             source_repo: Some("/the/repository".into()),
+            claude_environment: vec![("CLAUDE_CONFIG_DIR".to_owned(), world.home().display().to_string())],
             ..talk.send("{{use mcp__asker__ask {}}}")
         };
         let running = talk.begin(send);
@@ -336,7 +348,10 @@ fn a_program_is_refused_what_nobody_knows_and_what_nobody_can_be_asked() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         };
         for (answer, id) in answers.iter().zip(["unknown", "odd", "late"]) {
-            assert_eq!((&answer["response"]["subtype"], &answer["response"]["request_id"]), (&json!("error"), &json!(id)));
+            assert_eq!(
+                (&answer["response"]["subtype"], &answer["response"]["request_id"]),
+                (&json!("error"), &json!(id))
+            );
         }
     });
 }

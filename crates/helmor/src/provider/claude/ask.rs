@@ -36,8 +36,8 @@ pub(super) struct Reply {
     pub(super) mode: Option<String>,
 }
 
-/// Asks the host, or answers.
-pub(super) fn about(line: &str, desk: &dyn Desk) -> Ask {
+/// Asks the host, or answers. `plan` is the plan that the model handed over last, with the name of its tool use.
+pub(super) fn about(line: &str, desk: &dyn Desk, plan: Option<&(String, String)>) -> Ask {
     let Ok(frame::Request { request_id: id, request }) = serde_json::from_str::<frame::Request<'_>>(line)
     else {
         // Without a name it cannot be answered.
@@ -46,7 +46,7 @@ pub(super) fn about(line: &str, desk: &dyn Desk) -> Ask {
     let subtype = serde_json::from_str::<Subtype>(request.get()).map(|request| request.subtype);
     let asked = match subtype.as_deref() {
         Ok("can_use_tool") => {
-            serde_json::from_str::<CanUseTool>(request.get()).map(|tool| use_of(tool, &id, desk))
+            serde_json::from_str::<CanUseTool>(request.get()).map(|tool| use_of(tool, &id, desk, plan))
         }
         Ok("elicitation") => {
             serde_json::from_str::<Elicitation>(request.get()).map(|form| elicit(form, &id, desk))
@@ -90,12 +90,13 @@ struct Elicitation {
     requested_schema: Option<Value>,
 }
 
-fn use_of(tool: CanUseTool, id: &str, desk: &dyn Desk) -> Ask {
+fn use_of(tool: CanUseTool, id: &str, desk: &dyn Desk, seen: Option<&(String, String)>) -> Ask {
     let input: Map<String, Value> = serde_json::from_str(tool.input.get()).unwrap_or_default();
     match &*tool.tool_name {
         "AskUserQuestion" => question(tool, input, id, desk),
         "ExitPlanMode" => {
-            let plan = plan_of(&input).map_or(Value::Null, Value::String);
+            let seen = seen.filter(|(id, _)| *id == tool.tool_use_id).map(|(_, plan)| plan.clone());
+            let plan = plan_of(&input).or(seen).map_or(Value::Null, Value::String);
             desk.tell("planCaptured", &[("toolUseId", tool.tool_use_id.clone().into()), ("plan", plan)]);
             Ask::Now(reply(id, &deny(PLAN_TAKEN, &tool.tool_use_id)))
         }

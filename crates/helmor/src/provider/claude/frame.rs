@@ -116,6 +116,17 @@ pub(super) fn made_up(assistant: &str) -> Option<String> {
     Some(line["error"].as_str().unwrap_or_default().to_owned())
 }
 
+/// The plan that a message of `assistant` hands over, as the model wrote it. What asks for leave to hand it over does not always
+/// have it.
+pub(super) fn plan_in(assistant: &str) -> Option<(String, String)> {
+    const HAND_OVER: &str = "ExitPlanMode";
+    memmem::find(assistant.as_bytes(), HAND_OVER.as_bytes())?;
+    let line: Value = serde_json::from_str(assistant).ok()?;
+    let blocks = line["message"]["content"].as_array()?;
+    let block = blocks.iter().find(|block| block["type"] == "tool_use" && block["name"] == HAND_OVER)?;
+    Some((block["id"].as_str()?.to_owned(), block["input"]["plan"].as_str()?.to_owned()))
+}
+
 /// A line of `assistant` as the host gets it: without the questions to the user, which come to it as such. `None` when nothing
 /// of it is left.
 pub(super) fn without_questions(assistant: &str) -> Option<Cow<'_, str>> {
@@ -305,6 +316,14 @@ mod tests {
         assert_eq!(made_up(line).as_deref(), Some("rate_limit"));
         let line = r#"{"type":"assistant","message":{"model":"m","content":[{"type":"text","text":"\"<synthetic>\""}]}}"#;
         assert_eq!(made_up(line), None);
+    }
+
+    #[test]
+    fn a_plan_is_found_in_the_message_that_hands_it_over() {
+        let line = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","name":"ExitPlanMode","id":"t","input":{"plan":"do"}}]}}"#;
+        assert_eq!(plan_in(line), Some(("t".to_owned(), "do".to_owned())));
+        let line = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"ExitPlanMode"}]}}"#;
+        assert_eq!(plan_in(line), None);
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub(super) async fn run(live: &Live, heard: Heard, turn: &mut Turn) -> (Outcome,
         progress: Progress::default(),
         seen: Seen::default(),
         result: None,
+        plan: None,
     };
     let stop = turn.stop.clone();
     let send = &turn.send;
@@ -134,6 +135,8 @@ struct Talk<'a> {
     progress: Progress,
     seen: Seen,
     result: Option<Value>,
+    /// The plan that was handed over last, with the name of its tool use.
+    plan: Option<(String, String)>,
 }
 
 impl Talk<'_> {
@@ -172,6 +175,7 @@ impl Talk<'_> {
                     Some(trouble) => self.seen.trouble = Some(trouble),
                     None => self.seen.answer = true,
                 }
+                self.plan = frame::plan_in(&line).or(self.plan.take());
                 if let Some(line) = frame::without_questions(&line) {
                     self.desk.pass(&line);
                 }
@@ -210,7 +214,7 @@ impl Talk<'_> {
     }
 
     async fn asks(&mut self, line: &str) {
-        match ask::about(line, &*self.desk) {
+        match ask::about(line, &*self.desk, self.plan.as_ref()) {
             Ask::Now(reply) => self.reply(Some(reply)).await,
             Ask::Wait(answer) => {
                 let question = self.questions.spawn(answer);
