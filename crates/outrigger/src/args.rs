@@ -9,8 +9,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use outrigger_supervise::sandbox::Level;
 
-pub(crate) use notation::{Bytes, CrashLimit, EnvArg, HeartbeatArg, ReadyArg, duration};
+pub(crate) use crate::duration::duration;
+pub(crate) use notation::{Bytes, CrashLimit, EnvArg, HeartbeatArg, ReadyArg};
 
+use crate::agents::AgentsArgs;
 use crate::approvals::ApprovalsCommand;
 use crate::chat::args::ChatArgs;
 use crate::check::CheckCommand;
@@ -28,6 +30,8 @@ Examples:
   outrigger exec -- node sidecar.js
   outrigger exec --restart on-failure --ready line:listening -- ./server --port 8080
   outrigger exec --sandbox strict --read . --write ./out -- python3 job.py
+  outrigger agents
+  outrigger run \"fix the failing test\" --backend claude
   outrigger run \"fix the failing test\" --sidecar 'node my-agent.js'
   outrigger receipts verify receipt.json
   outrigger check abp -- node my-agent.js
@@ -49,6 +53,8 @@ pub(crate) enum Command {
     Exec(Box<ExecArgs>),
     /// Give a work order to an agent backend: live events, policy, approvals, budgets, and a receipt at the end.
     Run(Box<RunArgs>),
+    /// Which coding agents are here: versions, logins, models.
+    Agents(AgentsArgs),
     /// What waits for a person, and the answers.
     Approvals {
         #[command(subcommand)]
@@ -126,6 +132,28 @@ pub(crate) enum Dialect {
         after_help = "Examples:\n  outrigger sidecar abp-process -- ./agent.sh\n  outrigger sidecar abp-process --task-in-args -- my-agent --prompt '{task}'"
     )]
     AbpProcess(ProcessArgs),
+    /// A coding agent as an agent backend: claude, codex, cursor or acp:NAME, through the bridge.
+    #[command(
+        after_help = "Examples:\n  outrigger run \"say hello\" --backend claude\n  outrigger check abp -- outrigger sidecar abp-agent claude"
+    )]
+    AbpAgent(AgentArgs),
+    /// A bridge to the real coding agents: Claude Code, Codex, Cursor and whatever speaks ACP.
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Helmor {
+        /// --claude, --codex, --cursor, --acp, --script, --record, --replay, --help
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<OsString>,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct AgentArgs {
+    /// claude, codex, cursor, scripted or acp:NAME.
+    pub(crate) provider: String,
+
+    /// The program, with arguments where it is one that speaks ACP; for `scripted` the file that is played.
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Args)]
@@ -176,7 +204,7 @@ pub(crate) struct ExecArgs {
     pub(crate) ready: ReadyArg,
 
     /// How long it may take to become ready.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = notation::duration, help_heading = "Life")]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration, help_heading = "Life")]
     pub(crate) ready_within: Duration,
 
     /// How we know it is alive: none, silence:TIME (some output at least that often), beat:TEXT:TIME (a stdout
@@ -189,7 +217,7 @@ pub(crate) struct ExecArgs {
     pub(crate) restart: RestartArg,
 
     /// First pause before a restart; it doubles each time, up to a minute.
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = notation::duration, help_heading = "Life")]
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration, help_heading = "Life")]
     pub(crate) backoff: Duration,
 
     /// Give up after COUNT crashes within TIME (a true sliding window).
@@ -197,19 +225,19 @@ pub(crate) struct ExecArgs {
     pub(crate) crash_limit: CrashLimit,
 
     /// How long it may leave forwarded input unread before it counts as stuck [default: for ever].
-    #[arg(long, value_name = "TIME", value_parser = notation::duration, help_heading = "Life")]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Life")]
     pub(crate) stall: Option<Duration>,
 
     /// Stop it after this long, whatever it does.
-    #[arg(long, value_name = "TIME", value_parser = notation::duration, help_heading = "Life")]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Life")]
     pub(crate) timeout: Option<Duration>,
 
     /// How long to wait after asking it to stop (its standard input is closed), before SIGTERM.
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = notation::duration, help_heading = "Life")]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration, help_heading = "Life")]
     pub(crate) ask_within: Duration,
 
     /// How long to wait after SIGTERM, before SIGKILL of the whole tree.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = notation::duration, help_heading = "Life")]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration, help_heading = "Life")]
     pub(crate) term_within: Duration,
 
     /// How much the program is boxed in. `auto` is the strongest level this machine can hold; `required` is
@@ -234,7 +262,7 @@ pub(crate) struct ExecArgs {
     pub(crate) memory: Option<Bytes>,
 
     /// Processor time of a process.
-    #[arg(long, value_name = "TIME", value_parser = notation::duration, help_heading = "Box")]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Box")]
     pub(crate) cpu_time: Option<Duration>,
 
     /// Most files a process may hold open.

@@ -1,13 +1,17 @@
 //! The `outrigger` program: one executable that supervises children, and is their launcher when re-executed.
 
+mod abp_agent;
 mod abp_sidecar;
+mod agents;
 mod approvals;
 mod args;
 mod chat;
 mod check;
 mod config;
 mod doctor;
+mod duration;
 mod exec;
+mod helmor_sidecar;
 mod js;
 mod receipts;
 mod run;
@@ -17,6 +21,7 @@ mod stages;
 mod steerable_sidecar;
 mod trace;
 mod trees;
+mod words;
 
 use std::process::ExitCode;
 
@@ -35,6 +40,7 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|word| word == "sidecar") {
         match words.next() {
             Some(word) if word == "mustard" => return sidecar::be_mustard(words),
+            Some(word) if word == "helmor" => return helmor_sidecar::be_helmor(words),
             Some(word) if word == "steerable" => return steerable_sidecar::be_steerable(words),
             Some(_) | None => {}
         }
@@ -44,6 +50,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Exec(args) => exec::run(*args, format),
         Command::Run(args) => run::run(*args, format),
+        Command::Agents(args) => agents::run(args, format),
         Command::Approvals { command } => approvals::run(command, format),
         Command::Receipts { command } => receipts::run(command, format),
         Command::Stages { command } => stages::run(command, format),
@@ -57,6 +64,8 @@ fn main() -> ExitCode {
         }
         Command::Sidecar { which: Dialect::AbpMock { script } } => abp_sidecar::be_mock(script.as_deref()),
         Command::Sidecar { which: Dialect::AbpProcess(args) } => Ok(abp_sidecar::be_process(args)),
+        Command::Sidecar { which: Dialect::AbpAgent(args) } => abp_agent::be_agent(args),
+        Command::Sidecar { which: Dialect::Helmor { options } } => Ok(helmor_sidecar::be_helmor(options)),
         Command::Doctor => doctor::run(format),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "outrigger", &mut std::io::stdout());

@@ -188,7 +188,7 @@ fn server(text: &str) -> anyhow::Result<Value> {
     let mut server = if rest.starts_with("http://") || rest.starts_with("https://") {
         json!({ "url": rest })
     } else {
-        let words = crate::run::words(rest).with_context(|| format!("--mcp {text}"))?;
+        let words = crate::words::words(rest).with_context(|| format!("--mcp {text}"))?;
         let Some((command, args)) = words.split_first() else { bail!("--mcp {text}: there is no command") };
         let here: PathBuf = std::env::current_dir().context("the current folder cannot be found")?;
         json!({ "command": command, "args": args, "cwd": here })

@@ -33,9 +33,18 @@ impl Dialect {
 
     fn backend(self) -> &'static [&'static str] {
         match self {
-            Dialect::Outrigger => {
-                &["type", "command", "args", "env", "cwd", "timeout_secs", "sandbox", "read", "script"]
-            }
+            Dialect::Outrigger => &[
+                "type",
+                "command",
+                "args",
+                "env",
+                "cwd",
+                "timeout_secs",
+                "sandbox",
+                "read",
+                "script",
+                "provider",
+            ],
             Dialect::Backplane => &["type", "command", "args", "timeout_secs"],
         }
     }

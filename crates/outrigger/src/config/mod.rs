@@ -58,7 +58,49 @@ pub(crate) enum Backend {
     Sidecar(Command),
     /// Any program: its lines become events.
     Process(Command),
+    /// A coding agent, through the bridge.
+    Agent(Agent),
 }
+
+/// A coding agent, and what it gets.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Agent {
+    /// `claude`, `codex`, `cursor`, `scripted` or `acp:NAME`.
+    pub(crate) provider: String,
+    /// The program, with its arguments; none is wherever it is found.
+    pub(crate) command: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// The coding agents that need no configuration, as far as they are installed.
+pub(crate) const AGENTS: [&str; 3] = ["claude", "codex", "cursor"];
+
+impl Agent {
+    /// The agent that a name stands for by itself: `claude`, `codex`, `cursor`, or `acp:COMMAND`.
+    fn named(name: &str) -> Option<anyhow::Result<Self>> {
+        let plain = |provider: &str, command| Self {
+            provider: provider.to_owned(),
+            command,
+            env: BTreeMap::new(),
+            timeout: None,
+        };
+        if AGENTS.contains(&name) {
+            return Some(Ok(plain(name, Vec::new())));
+        }
+        let command = name.strip_prefix("acp:")?;
+        Some(crate::words::words(command).with_context(|| format!("--backend {name}")).map(|words| {
+            match words.as_slice() {
+                // One that the bridge knows how to start.
+                [known] if ACP.contains(&known.as_str()) => plain(name, Vec::new()),
+                _ => plain("acp:agent", words),
+            }
+        }))
+    }
+}
+
+/// The agents over ACP whose commands the bridge knows.
+const ACP: [&str; 4] = ["gemini", "opencode", "claude-agent-acp", "codex-acp"];
 
 /// A command and what it gets.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +156,7 @@ struct WrittenBackend {
     #[serde(default)]
     read: Vec<PathBuf>,
     script: Option<PathBuf>,
+    provider: Option<String>,
 }
 
 impl Config {
@@ -184,12 +227,15 @@ impl Config {
         })
     }
 
-    /// The backend of this name; `mock` is always there.
+    /// The backend of this name; `mock` and the coding agents are always there.
     pub(crate) fn backend(&self, name: &str) -> anyhow::Result<Backend> {
         // Names of the original carry a prefix for children that speak abp.
         let plain = name.strip_prefix("sidecar:").unwrap_or(name);
         if let Some(backend) = self.backends.get(name).or_else(|| self.backends.get(plain)) {
             return Ok(backend.clone());
+        }
+        if let Some(agent) = Agent::named(plain) {
+            return agent.map(Backend::Agent);
         }
         known_backend(plain, &self.backends)?;
         Ok(Backend::Mock { script: None })
@@ -198,10 +244,10 @@ impl Config {
 
 /// Refuses a name that no backend has.
 fn known_backend(name: &str, backends: &BTreeMap<String, Backend>) -> anyhow::Result<()> {
-    if name == "mock" || backends.contains_key(name) {
+    if name == "mock" || AGENTS.contains(&name) || name.starts_with("acp:") || backends.contains_key(name) {
         return Ok(());
     }
-    let names = || backends.keys().map(String::as_str).chain(["mock"]);
+    let names = || backends.keys().map(String::as_str).chain(["mock"]).chain(AGENTS);
     let hint = match nearest(name, names()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there are: {}", names().collect::<Vec<_>>().join(", ")),
@@ -213,18 +259,35 @@ fn known_backend(name: &str, backends: &BTreeMap<String, Backend>) -> anyhow::Re
 
 impl Backend {
     fn parse(written: WrittenBackend, folder: &Path) -> anyhow::Result<Backend> {
-        let WrittenBackend { r#type, command, args, env, cwd, timeout_secs, sandbox, read, script } = written;
+        let WrittenBackend { r#type, command, args, env, cwd, timeout_secs, sandbox, read, script, provider } =
+            written;
+        if r#type == "agent" {
+            let provider = provider.context("`provider` is missing: claude, codex, cursor or acp")?;
+            let command: Vec<String> = command.into_iter().chain(args).collect();
+            let provider = match (provider.as_str(), command.is_empty()) {
+                ("acp", true) => {
+                    bail!("`command` is missing; provider \"acp\" starts a program that speaks ACP")
+                }
+                ("acp", false) => "acp:agent".to_owned(),
+                (known, _) if AGENTS.contains(&known) => provider,
+                (known, true) if known.strip_prefix("acp:").is_some_and(|name| ACP.contains(&name)) => {
+                    provider
+                }
+                (other, _) => bail!(
+                    "`provider` is \"{other}\"; it may be claude, codex, cursor, acp or one of acp:{}",
+                    ACP.join(", acp:")
+                ),
+            };
+            let timeout = timeout(timeout_secs)?;
+            return Ok(Backend::Agent(Agent { provider, command, env, timeout }));
+        }
         let command = |kind: &str| {
             let program =
                 command.context(format!("`command` is missing; type \"{kind}\" starts a program"))?;
             if program.is_empty() {
                 bail!("`command` is empty");
             }
-            let timeout = match timeout_secs {
-                Some(seconds @ 1..=MAX_TIMEOUT_SECS) => Some(Duration::from_secs(seconds)),
-                Some(seconds) => bail!("`timeout_secs` is {seconds}; it may be 1 to {MAX_TIMEOUT_SECS}"),
-                None => None,
-            };
+            let timeout = timeout(timeout_secs)?;
             let sandbox = sandbox.as_deref().map(level).transpose()?;
             let cwd = cwd.map(|cwd| folder.join(cwd));
             let read = read.into_iter().map(|path| folder.join(path)).collect();
@@ -235,11 +298,21 @@ impl Backend {
             "sidecar" => command("sidecar").map(Backend::Sidecar),
             "process" => command("process").map(Backend::Process),
             other => {
-                let near = nearest(other, ["mock", "sidecar", "process"]);
+                let near = nearest(other, ["mock", "sidecar", "process", "agent"]);
                 let hint = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
-                bail!("`type` is \"{other}\"; it may be \"mock\", \"sidecar\" or \"process\"{hint}")
+                bail!(
+                    "`type` is \"{other}\"; it may be \"mock\", \"sidecar\", \"process\" or \"agent\"{hint}"
+                )
             }
         }
+    }
+}
+
+fn timeout(seconds: Option<u64>) -> anyhow::Result<Option<Duration>> {
+    match seconds {
+        Some(seconds @ 1..=MAX_TIMEOUT_SECS) => Ok(Some(Duration::from_secs(seconds))),
+        Some(seconds) => bail!("`timeout_secs` is {seconds}; it may be 1 to {MAX_TIMEOUT_SECS}"),
+        None => Ok(None),
     }
 }
 
@@ -317,6 +390,31 @@ type = "mock"
         }
         let error = parse("[backends.a]\ntype='mock'\nsandbox='off'", Dialect::Backplane).unwrap_err();
         assert!(error.contains("unknown key `backends.a.sandbox`"), "{error}");
+    }
+
+    #[test]
+    fn coding_agents_need_no_configuration_and_can_have_one() {
+        let none = Config::none();
+        let agent = |backend| match backend {
+            Backend::Agent(agent) => (agent.provider, agent.command),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(agent(none.backend("claude").unwrap()), ("claude".to_owned(), vec![]));
+        assert_eq!(agent(none.backend("acp:gemini").unwrap()), ("acp:gemini".to_owned(), vec![]));
+        let words = vec!["node".to_owned(), "my agent.js".to_owned()];
+        assert_eq!(agent(none.backend("acp:node 'my agent.js'").unwrap()), ("acp:agent".to_owned(), words));
+        assert!(none.backend("acp:").is_err());
+        assert!(none.backend("clade").unwrap_err().to_string().contains("did you mean `claude`?"));
+        let text = "[backends.mine]\ntype = 'agent'\nprovider = 'codex'\ncommand = '/opt/codex'";
+        let config = parse(text, Dialect::Outrigger).unwrap();
+        assert_eq!(
+            agent(config.backend("mine").unwrap()),
+            ("codex".to_owned(), vec!["/opt/codex".to_owned()])
+        );
+        let wrong = parse("[backends.a]\ntype = 'agent'\nprovider = 'acp'", Dialect::Outrigger).unwrap_err();
+        assert!(wrong.contains("`command` is missing"), "{wrong}");
+        let wrong = parse("[backends.a]\ntype = 'agent'\nprovider = 'gpt'", Dialect::Outrigger).unwrap_err();
+        assert!(wrong.contains("it may be claude, codex"), "{wrong}");
     }
 
     #[test]

@@ -23,6 +23,9 @@ nothing is left running.
 
 Examples:
   outrigger run \"say hello\" --backend mock
+  outrigger run \"fix the test\" --backend claude          ask before it acts; type to steer it
+  outrigger run \"and the docs\" --backend claude --resume 5f0c…           go on where it was
+  outrigger run \"fix the test\" --backend 'acp:opencode acp' --apply
   outrigger run \"fix the test\" --sidecar 'node my-agent.js' --budget-usd 0.50 --timeout 10m
   outrigger run \"tidy up\" --backend agent --in-place --policy policy.json --approve all
   outrigger run --order order.json --backend agent --json --out receipt.json
@@ -32,7 +35,8 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "TASK", required_unless_present = "order")]
     pub(crate) task: Option<String>,
 
-    /// The backend of the configuration to use [default: default_backend, else mock].
+    /// The backend to use: claude, codex, cursor, acp:COMMAND, mock, or one of the configuration [default: default_backend, else
+    /// mock].
     #[arg(long, value_name = "NAME", env = "OUTRIGGER_BACKEND", conflicts_with = "sidecar")]
     pub(crate) backend: Option<String>,
 
@@ -136,6 +140,22 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "Order")]
     pub(crate) model: Option<String>,
 
+    /// The conversation of a coding agent to go on with, as a run before named it.
+    #[arg(long, value_name = "ID", help_heading = "Order")]
+    pub(crate) resume: Option<String>,
+
+    /// What a coding agent may do unasked: default, plan, acceptEdits, dontAsk, auto or bypassPermissions.
+    #[arg(long, value_name = "MODE", help_heading = "Order")]
+    pub(crate) permission_mode: Option<PermissionModeArg>,
+
+    /// How hard a coding agent should think, as it calls that.
+    #[arg(long, value_name = "LEVEL", help_heading = "Order")]
+    pub(crate) effort: Option<String>,
+
+    /// A picture for a coding agent (repeatable).
+    #[arg(long, value_name = "FILE", help_heading = "Order")]
+    pub(crate) image: Vec<PathBuf>,
+
     /// A capability it must have: NAME, NAME=native or NAME=emulated (repeatable).
     #[arg(long, value_name = "NAME[=LEVEL]", help_heading = "Order")]
     pub(crate) require: Vec<String>,
@@ -163,6 +183,24 @@ pub(crate) struct RunArgs {
     /// Sign the receipt with the key in this file; it is made if it is not there.
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub(crate) sign: Option<PathBuf>,
+}
+
+/// What a coding agent may do unasked, in its own words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[value(rename_all = "camelCase")]
+pub(crate) enum PermissionModeArg {
+    /// It asks.
+    Default,
+    /// It plans and changes nothing.
+    Plan,
+    /// Edits are accepted, the rest is asked for.
+    AcceptEdits,
+    /// What is not allowed already is denied.
+    DontAsk,
+    /// It judges by itself.
+    Auto,
+    /// It does not ask. The policy still counts.
+    BypassPermissions,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -11,9 +11,9 @@ use outrigger_abp::protocol::WorkOrder;
 use outrigger_supervise::sandbox::{Limits, Network, Request};
 
 use super::args::RunArgs;
-use super::words::words;
 use crate::args::SandboxArg;
 use crate::config::{Backend, Command, Config};
+use crate::words::words;
 
 /// The backend that is used when nobody names one.
 const FALLBACK: &str = "mock";
@@ -50,6 +50,16 @@ pub(super) fn choose(args: &RunArgs, config: &Config, order: &WorkOrder) -> anyh
                 words.extend(["--script".to_owned(), script.to_owned()]);
             }
             Ok(start(name, &Command::plain(ourselves()?, words), args, order, here))
+        }
+        Backend::Agent(agent) => {
+            let mut words = vec!["sidecar".to_owned(), "abp-agent".to_owned(), agent.provider];
+            if !agent.command.is_empty() {
+                words.push("--".to_owned());
+                words.extend(agent.command);
+            }
+            let command = Command::plain(ourselves()?, words);
+            let command = Command { env: agent.env, timeout: agent.timeout, ..command };
+            Ok(start(name, &command, args, order, here))
         }
         Backend::Process(command) => {
             let mut words = vec![

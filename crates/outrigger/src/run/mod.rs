@@ -8,7 +8,6 @@ mod order;
 mod places;
 mod screen;
 mod show;
-mod words;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,7 +23,6 @@ use outrigger_abp::workspace;
 
 pub(crate) use self::approve::answer;
 pub(crate) use self::places::{chats as chats_folder, receipts as receipts_folder, stages as stages_folder};
-pub(crate) use self::words::words;
 
 use self::approve::{Person, Typed};
 use self::args::{ApproveArg, NoiseArg, OnDeniedArg, RunArgs};

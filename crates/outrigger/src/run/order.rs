@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use clap::ValueEnum;
 use outrigger_abp::govern;
 use outrigger_abp::protocol::{
     Capability, MinSupport, OrderId, PolicyProfile, Raw, Requirement, WorkOrder, WorkspaceMode,
@@ -123,17 +124,54 @@ fn config(args: &RunArgs, order: &mut WorkOrder) -> anyhow::Result<()> {
         };
         config.env.insert(name.to_owned(), value.to_owned());
     }
-    if args.param.is_empty() {
-        return Ok(());
-    }
     let Value::Object(mut vendor) = config.vendor.to_value() else {
         bail!("the order's config.vendor is not an object");
     };
     for text in &args.param {
         parameter(&mut vendor, text)?;
     }
+    agent(args, &mut vendor)?;
+    if vendor.is_empty() {
+        return Ok(());
+    }
     config.vendor = Raw::of(&vendor).context("--param")?;
     Ok(())
+}
+
+/// What only coding agents understand: members of `agent`.
+fn agent(args: &RunArgs, vendor: &mut Map<String, Value>) -> anyhow::Result<()> {
+    let mut members = Map::new();
+    if let Some(resume) = &args.resume {
+        members.insert("resume".to_owned(), resume.as_str().into());
+    }
+    if let Some(mode) = args.permission_mode.and_then(|mode| mode.to_possible_value()) {
+        members.insert("permission_mode".to_owned(), mode.get_name().into());
+    }
+    if let Some(effort) = &args.effort {
+        members.insert("effort".to_owned(), effort.as_str().into());
+    }
+    if !args.image.is_empty() {
+        let images: anyhow::Result<Vec<Value>> = args.image.iter().map(|path| picture(path)).collect();
+        members.insert("images".to_owned(), images?.into());
+    }
+    if members.is_empty() {
+        return Ok(());
+    }
+    match vendor.entry("agent").or_insert_with(|| Value::Object(Map::new())) {
+        Value::Object(agent) => agent.extend(members),
+        _ => bail!("the order's config.vendor.agent is not an object"),
+    }
+    Ok(())
+}
+
+/// A picture by its absolute path; a missing one is said now.
+fn picture(path: &Path) -> anyhow::Result<Value> {
+    let absolute =
+        path.canonicalize().with_context(|| format!("the picture {} cannot be used", path.display()))?;
+    let text = absolute
+        .to_str()
+        .with_context(|| format!("the picture {} has a name that is not UTF-8", path.display()))?;
+    Ok(text.into())
 }
 
 /// `a.b=VALUE` sets `{"a":{"b":VALUE}}`; what is no JSON is text.

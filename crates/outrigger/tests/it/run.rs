@@ -301,7 +301,8 @@ fn at_a_terminal_the_agent_can_ask_and_what_is_typed_meanwhile_reaches_it() {
 #[test]
 fn without_anybody_there_a_question_of_the_agent_is_declined() {
     let place = Place::new();
-    let steps = json!({"steps": [{"do": "ask_person", "question": {"payload": {"kind": "url", "url": "x"}}}]});
+    let steps =
+        json!({"steps": [{"do": "ask_person", "question": {"payload": {"kind": "url", "url": "x"}}}]});
     place.write("script.json", &steps.to_string());
     let sidecar = format!("{} sidecar abp-mock --script script.json", env!("CARGO_BIN_EXE_outrigger"));
     let finished = place.finish(&["run", "x", "--sidecar", &sidecar]);

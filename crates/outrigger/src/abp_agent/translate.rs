@@ -168,7 +168,8 @@ impl Translator {
             ("item/completed", "fileChange") if item["status"] == "completed" => {
                 for change in item["changes"].as_array().into_iter().flatten() {
                     let Some(path) = text(&change["path"]) else { continue };
-                    let how = change["kind"]["type"].as_str().or(change["kind"].as_str()).unwrap_or("changed");
+                    let how =
+                        change["kind"]["type"].as_str().or(change["kind"].as_str()).unwrap_or("changed");
                     let (path, summary) = (self.relative(&path), how.to_owned());
                     told.push(event(EventKind::FileChanged {
                         path: Cow::Owned(path),
@@ -330,7 +331,9 @@ mod tests {
                     value.as_object_mut().unwrap().remove("ts");
                     value
                 }
-                Told::Used(report) => json!({"used": report.usage.input_tokens, "cost": report.usage.estimated_cost_usd}),
+                Told::Used(report) => {
+                    json!({"used": report.usage.input_tokens, "cost": report.usage.estimated_cost_usd})
+                }
             })
             .collect()
     }
@@ -402,11 +405,20 @@ mod tests {
         let told = lines(&mut translator, &said);
         let kinds: Vec<&str> = told.iter().map(|one| one["type"].as_str().unwrap()).collect();
         let expected = [
-            "run_started", "assistant_delta", "assistant_delta", "assistant_message", "tool_call", "tool_result",
-            "assistant_delta", "assistant_message",
+            "run_started",
+            "assistant_delta",
+            "assistant_delta",
+            "assistant_message",
+            "tool_call",
+            "tool_result",
+            "assistant_delta",
+            "assistant_message",
         ];
         assert_eq!(kinds, expected);
-        assert_eq!((&told[3]["text"], &told[5]["is_error"], &told[7]["text"]), (&json!("Let me."), &json!(true), &json!("Done.")));
+        assert_eq!(
+            (&told[3]["text"], &told[5]["is_error"], &told[7]["text"]),
+            (&json!("Let me."), &json!(true), &json!("Done."))
+        );
     }
 
     #[test]
