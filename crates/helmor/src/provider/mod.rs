@@ -10,6 +10,7 @@ pub mod prompt;
 pub mod scripted;
 
 mod desk;
+mod slot;
 
 pub use desk::{Answer, Asked, Desk, InputAction, InputAsk, PermissionAsk, Verdict};
 

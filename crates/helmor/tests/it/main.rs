@@ -25,6 +25,7 @@ mod host_kit;
 mod host_orphans;
 mod host_streams;
 mod real;
+mod scripted;
 mod sidecar;
 mod sidecar_kit;
 mod sidecar_puppet;
@@ -44,7 +45,20 @@ fn main() -> ExitCode {
         Some((role, words)) if role == "__sidecar" => return sidecar_kit::child(words),
         Some(_) | None => {}
     }
-    let rooms = [acp::trials(), acp_stop::trials(), claude::trials(), claude_stop::trials(), codex::trials(), codex_stop::trials(), host::trials(), host_orphans::trials(), host_streams::trials(), real::trials(), sidecar::trials()];
+    let rooms = [
+        acp::trials(),
+        acp_stop::trials(),
+        scripted::trials(),
+        claude::trials(),
+        claude_stop::trials(),
+        codex::trials(),
+        codex_stop::trials(),
+        host::trials(),
+        host_orphans::trials(),
+        host_streams::trials(),
+        real::trials(),
+        sidecar::trials(),
+    ];
     let trials: Vec<Trial> = rooms.into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

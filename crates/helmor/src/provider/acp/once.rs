@@ -9,12 +9,13 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::open::{Connection, Slot, open};
+use super::open::{Connection, open};
 use super::program::Key;
 use super::session::Session;
 use super::{Flavour, Shared, skills};
 use crate::BoxFuture;
 use crate::protocol::{PermissionMode, ProviderName, SendMessage, SlashQuery, Steer, TitleRequest};
+use crate::provider::slot::Slot;
 use crate::provider::{
     AgentSession, Answer, Asked, Desk, Failure, FailureCode, InputAsk, Model, Outcome, PermissionAsk,
     SlashCommand, Turn, Verdict,
@@ -156,10 +157,7 @@ async fn probe(shared: &Shared, cwd: PathBuf, api_key: Option<&str>) -> Result<C
     match open(shared, key, name, None, &slot).await {
         Ok(opened) => Ok(opened.connection),
         Err(failure) => {
-            let agent = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(agent) = agent {
-                agent.kill().await;
-            }
+            slot.end().await;
             Err(failure)
         }
     }

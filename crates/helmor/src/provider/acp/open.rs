@@ -1,6 +1,6 @@
 //! From a program to a session: the introduction, the login if one is wanted, and the session that is new or gone on with.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_wire::rpc::ErrorObject;
@@ -15,6 +15,7 @@ use super::options::Options;
 use super::program::{self, AuthMethod, Key};
 use super::{Flavour, Shared};
 use crate::provider::process::Agent;
+use crate::provider::slot::Slot;
 use crate::provider::{Failure, FailureCode};
 
 /// How long an agent may take to introduce itself. Some are fetched from the network by their start script.
@@ -40,9 +41,6 @@ pub(super) struct Connection {
     pub(super) session: String,
 }
 
-/// Where the program is kept while it is not a connection yet, so that it can be ended when nobody wants it any more.
-pub(super) type Slot = Mutex<Option<Agent>>;
-
 /// An open session, and whether it is the one that was wanted.
 pub(super) struct Opened {
     pub(super) connection: Connection,
@@ -67,7 +65,7 @@ impl Offers {
     }
 }
 
-/// Starts the program and opens a session in it.
+/// Starts the program and opens a session in it. Until that is done the program is in `slot`.
 pub(super) async fn open(
     shared: &Shared,
     key: Key,
@@ -76,8 +74,7 @@ pub(super) async fn open(
     slot: &Slot,
 ) -> Result<Opened, Failure> {
     let command = program::command(&shared.config.flavour, &key, name)?;
-    let (agent, pipes) = shared.programs.start(command).await?;
-    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(agent.clone());
+    let (agent, pipes) = slot.start(&shared.programs, command).await?;
     let folders =
         Folders::new(std::iter::once(&*key.cwd).chain(key.directories.iter().map(|folder| &**folder)));
     let ear = Arc::new(Ear::new(shared.config.flavour.family(), folders));

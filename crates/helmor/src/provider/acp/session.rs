@@ -16,12 +16,13 @@ use super::Shared;
 use super::ear::Stage;
 use super::event::usage_meta;
 use super::link::CallError;
-use super::open::{Connection, Opened, Slot, open, refused};
+use super::open::{Connection, Opened, open, refused};
 use super::options::Selector;
 use super::program::Key;
 use crate::BoxFuture;
 use crate::protocol::{ContextQuery, PermissionMode, SendMessage};
 use crate::provider::prompt::{PICTURES, image_blocks, text_of};
+use crate::provider::slot::Slot;
 use crate::provider::{AgentSession, Change, Desk, Failure, FailureCode, Outcome, Steering, Turn};
 
 /// How long an agent has to end a turn that was cancelled.
@@ -104,11 +105,11 @@ impl Session {
         let connection = match ready {
             Some(Ok(connection)) => connection,
             Some(Err(failure)) => {
-                end(&slot).await;
+                slot.end().await;
                 return Outcome::Failed(failure);
             }
             None => {
-                end(&slot).await;
+                slot.end().await;
                 return Outcome::Aborted;
             }
         };
@@ -166,7 +167,7 @@ impl Session {
         }
         let connection = Arc::new(connection);
         // From here on the session looks after the program.
-        slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        slot.release().await;
         let mut state = self.state();
         state.connection = Some(Arc::clone(&connection));
         state.last = None;
@@ -426,14 +427,6 @@ async fn refuse(mut steering: mpsc::Receiver<Steering>) -> std::convert::Infalli
         let _ = taken.send(Err("unsupported".to_owned()));
     }
     std::future::pending().await
-}
-
-/// Ends a program that did not become a connection.
-async fn end(slot: &Slot) {
-    let agent = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(agent) = agent {
-        agent.kill().await;
-    }
 }
 
 /// The prompt as the protocol wants it.

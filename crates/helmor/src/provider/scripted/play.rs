@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use outrigger_wire::line::{Item, LineReader, dialect};
@@ -12,7 +11,8 @@ use tokio::sync::mpsc;
 
 use super::script::{Permission, Step, Turn};
 use crate::BoxFuture;
-use crate::provider::process::{Agent, Command, Programs};
+use crate::provider::process::{Command, Programs};
+use crate::provider::slot::Slot;
 use crate::provider::{
     Desk, Failure, FailureCode, InputAction, InputAsk, Outcome, PermissionAsk, Steering, Turn as HostTurn,
     Verdict,
@@ -34,11 +34,11 @@ pub(super) async fn play(script: &Turn, turn: HostTurn, name: &str, programs: &P
         cwd: send.cwd,
         name,
         programs,
-        child: &Mutex::new(None),
+        child: Slot::default(),
         told: Batch { objects: 0, bytes: 0 },
         takes_steers: script.takes_steers(),
     };
-    let child = player.child;
+    let child = player.child.clone();
     let outcome = tokio::select! {
         biased;
         () = stop.cancelled() => Outcome::Aborted,
@@ -47,10 +47,7 @@ pub(super) async fn play(script: &Turn, turn: HostTurn, name: &str, programs: &P
             Err(failure) => Outcome::Failed(failure),
         },
     };
-    let left = child.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(agent) = left {
-        agent.kill().await;
-    }
+    child.end().await;
     outcome
 }
 
@@ -69,7 +66,7 @@ struct Player<'a> {
     name: &'a str,
     programs: &'a Programs,
     /// The child that runs. It is kept here so that it can be waited for when the steps are given up.
-    child: &'a Mutex<Option<Agent>>,
+    child: Slot,
     told: Batch,
     takes_steers: bool,
 }
@@ -200,8 +197,7 @@ impl Player<'_> {
 
     async fn run(&mut self, command: &[String]) -> Result<(), Failure> {
         let Some((program, args)) = command.split_first() else { return Ok(()) };
-        let (agent, pipes) = self.programs.start(self.command(program, args)?).await?;
-        self.keep(Some(agent.clone()));
+        let (agent, pipes) = self.child.start(self.programs, self.command(program, args)?).await?;
         drop(pipes.stdin);
         let mut lines = LineReader::new(pipes.stdout, dialect::logs(LONGEST_LINE));
         while let Ok(Some(item)) = lines.next().await {
@@ -211,7 +207,7 @@ impl Player<'_> {
             }
         }
         let ended = agent.child().wait().await;
-        self.keep(None);
+        self.child.release().await;
         let how = ended.report.map_or_else(|| "it was stopped".to_owned(), |report| report.to_string());
         self.tell_answer(json!({ "type": "scripted/exited", "how": how }));
         Ok(())
@@ -238,10 +234,6 @@ impl Player<'_> {
             set: Vec::new(),
             unset: Vec::new(),
         })
-    }
-
-    fn keep(&self, child: Option<Agent>) {
-        *self.child.lock().unwrap_or_else(PoisonError::into_inner) = child;
     }
 
     fn tell_answer(&self, object: Value) {
