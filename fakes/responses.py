@@ -38,8 +38,8 @@ def pieces(item):
 
 
 def what_the_user_said(request):
-    """The last text of the user, the pictures beside it, and the results of tools that came after it."""
-    text, pictures, results = "", 0, []
+    """The last text of the user, the pictures beside it, the results of tools after it, and how many texts there are."""
+    text, pictures, results, texts = "", 0, [], 0
     for item in request.get("input") or []:
         kind = item.get("type", "message")
         if kind == "message" and item.get("role") == "user":
@@ -47,11 +47,11 @@ def what_the_user_said(request):
             # What the agent tells about its surroundings is between tags and is not the user's.
             if said.lstrip().startswith("<") and "{{" not in said:
                 continue
-            text, results = said, []
+            text, results, texts = said, [], texts + 1
             pictures = sum(piece.get("type") == "input_image" for piece in pieces(item))
         elif kind.endswith("_call_output"):
             results.append(plain(item.get("output")))
-    return text, pictures, results
+    return text, pictures, results, texts
 
 
 def plain(output):
@@ -66,7 +66,7 @@ def names(tools):
 
 def decide(request):
     """(directive, argument) for this request."""
-    text, pictures, results = what_the_user_said(request)
+    text, pictures, results, texts = what_the_user_said(request)
     if results:
         return "say", "the tool said: " + " | ".join(results)[-300:]
     found = re.search(DIRECTIVE, text, re.S)
@@ -74,7 +74,7 @@ def decide(request):
     if directive == "about":
         effort = (request.get("reasoning") or {}).get("effort")
         about = {"model": request.get("model"), "effort": effort, "tier": request.get("service_tier"),
-                 "pictures": pictures, "tools": names(request.get("tools"))}
+                 "pictures": pictures, "texts": texts, "tools": names(request.get("tools"))}
         return "say", json.dumps(about)
     return directive, argument
 

@@ -78,7 +78,6 @@ struct Owed {
 }
 
 enum Next {
-    Stop,
     Steer(Steering),
     Heard(Option<Heard>),
     Answered,
@@ -130,7 +129,6 @@ impl<'s> Run<'s> {
         let mut heard_at_once = 0;
         loop {
             match self.next().await {
-                Next::Stop => return Outcome::Aborted,
                 Next::Answered => {}
                 Next::Steer(steering) => self.steer(steering).await,
                 Next::Rested => return Outcome::Ended,
@@ -163,7 +161,6 @@ impl<'s> Run<'s> {
         };
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => Next::Stop,
             Some(()) = self.questions.answered() => Next::Answered,
             Some(steering) = self.steering.recv(), if self.begun => Next::Steer(steering),
             heard = self.ear.next() => Next::Heard(heard),
