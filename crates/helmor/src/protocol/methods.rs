@@ -279,3 +279,94 @@ impl UserInputResponse {
 fn mode(params: &Params<'_>) -> Option<PermissionMode> {
     params.optional("permissionMode").map(|word| PermissionMode::from_word(&word))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::to_raw_value;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What a host writes is what we read.
+    macro_rules! same {
+        ($value:expr, $type:ty) => {{
+            let value: $type = $value;
+            let params = value.to_params();
+            assert_eq!(<$type>::read(&to_raw_value(&params).unwrap()), Ok(value), "{params}");
+            params
+        }};
+    }
+
+    fn full() -> SendMessage {
+        SendMessage {
+            session_id: "s".into(),
+            prompt: "p \u{1F600} \"".into(),
+            provider: ProviderName::Acp("gemini".into()),
+            model: Some("m".into()),
+            cwd: Some("/w".into()),
+            resume: Some("r".into()),
+            permission_mode: Some(PermissionMode::AcceptEdits),
+            effort: Some(Effort("max".into())),
+            fast_mode: true,
+            thinking_display: Some("omitted"),
+            claude_environment: vec![("A".into(), "1".into())],
+            agent_proxy: Some(AgentProxy::Custom("http://p".into())),
+            additional_directories: vec!["/a".into()],
+            source_repo: Some("/r".into()),
+            images: vec!["/i.png".into()],
+        }
+    }
+
+    #[test]
+    fn what_a_host_writes_is_what_we_read() {
+        same!(full(), SendMessage);
+        let title = GenerateTitle {
+            user_message: "u".into(),
+            branch_rename_prompt: None,
+            generate_branch: false,
+            claude_model: Some("m".into()),
+            claude_environment: Vec::new(),
+            agent_proxy: Some(AgentProxy::System),
+            provider: Some(ProviderName::Codex),
+        };
+        same!(title, GenerateTitle);
+        same!(ListModels { provider: ProviderName::Cursor, api_key: Some("k".into()) }, ListModels);
+        let steer = Steer { prompt: "p".into(), files: vec!["f".into()], images: vec!["/i".into()] };
+        same!(SteerSession { session_id: "s".into(), provider: ProviderName::Codex, steer }, SteerSession);
+        let change = Change {
+            model: Some(None),
+            permission_mode: Some(Some(PermissionMode::Plan)),
+            cursor_api_key: Some(None),
+        };
+        same!(UpdateConfig { session_id: Some("s".into()), change }, UpdateConfig);
+        let verdict = Verdict::Allow { updated: vec![json!({ "type": "setMode" })] };
+        same!(PermissionResponse { permission_id: "p".into(), verdict }, PermissionResponse);
+        let verdict = Verdict::Deny { message: Some("no".into()) };
+        same!(PermissionResponse { permission_id: "p".into(), verdict }, PermissionResponse);
+        let answer = Answer { action: InputAction::Cancel, content: None, meta: None };
+        same!(UserInputResponse { user_input_id: "i".into(), answer }, UserInputResponse);
+        same!(MutateGoal { session_id: "s".into(), action: GoalChange::Clear }, MutateGoal);
+    }
+
+    #[test]
+    fn a_host_of_the_original_says_null_for_what_it_has_not() {
+        let mut send = full();
+        (send.resume, send.effort, send.permission_mode) = (None, None, None);
+        send.claude_environment.clear();
+        let params = same!(send, SendMessage);
+        for name in ["resume", "effortLevel", "permissionMode"] {
+            assert_eq!(params.get(name), Some(&Value::Null), "{name}");
+        }
+        assert_eq!(params.get("claudeEnvironment"), None);
+    }
+
+    #[test]
+    fn of_images_only_strings_count_and_words_that_are_no_mode_bypass() {
+        let params = json!({ "sessionId": "s", "prompt": "p", "provider": "claude", "images": [1, "/a", null, "/b"],
+            "permissionMode": "whatever", "claudeThinkingDisplay": "loud", "cwd": "", "model": "" });
+        let send = SendMessage::read(&to_raw_value(&params).unwrap()).unwrap();
+        assert_eq!(send.images, [std::path::PathBuf::from("/a"), "/b".into()]);
+        assert_eq!(send.permission_mode, Some(PermissionMode::BypassPermissions));
+        assert_eq!((send.thinking_display, send.cwd, send.model), (None, None, None));
+    }
+}

@@ -22,6 +22,9 @@ use crate::protocol::ProviderName;
 use crate::provider::process::Programs;
 use crate::provider::{Failure, Provider};
 
+/// How many threads drivers have: so many may block, less one, before others have to wait.
+const THREADS: usize = 4;
+
 pub(super) struct Core {
     pub(super) conversation: Arc<Conversation>,
     /// What is played instead of asking anybody.
@@ -110,9 +113,8 @@ pub(super) struct Drivers(OnceLock<Option<Runtime>>);
 impl Drivers {
     pub(super) fn handle(&self) -> Result<Handle, Problem> {
         let start = || {
-            let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 4));
             Builder::new_multi_thread()
-                .worker_threads(threads)
+                .worker_threads(THREADS)
                 .thread_name("driver")
                 .enable_all()
                 .build()

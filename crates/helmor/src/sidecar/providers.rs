@@ -114,7 +114,9 @@ impl Providers {
             return Ok(Arc::clone(provider));
         }
         let provider = (self.make)(name, programs).ok_or(Missing::Unknown)?.map_err(Missing::Failed)?;
-        provider.configure(&made.set);
+        if made.set != Change::default() {
+            provider.configure(&made.set);
+        }
         made.providers.insert(name.clone(), Arc::clone(&provider));
         Ok(provider)
     }

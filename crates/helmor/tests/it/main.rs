@@ -12,10 +12,12 @@ macro_rules! trials {
 
 mod acp;
 mod acp_kit;
+mod acp_real;
 mod acp_stop;
 mod claude;
 mod claude_kit;
 mod claude_stop;
+mod claude_wire;
 mod codex;
 mod codex_kit;
 mod codex_stop;
@@ -27,7 +29,9 @@ mod host_streams;
 mod real;
 mod scripted;
 mod sidecar;
+mod sidecar_ends;
 mod sidecar_kit;
+mod sidecar_lines;
 mod sidecar_puppet;
 
 use std::process::ExitCode;
@@ -47,10 +51,12 @@ fn main() -> ExitCode {
     }
     let rooms = [
         acp::trials(),
+        acp_real::trials(),
         acp_stop::trials(),
         scripted::trials(),
         claude::trials(),
         claude_stop::trials(),
+        claude_wire::trials(),
         codex::trials(),
         codex_stop::trials(),
         host::trials(),
@@ -58,6 +64,8 @@ fn main() -> ExitCode {
         host_streams::trials(),
         real::trials(),
         sidecar::trials(),
+        sidecar_ends::trials(),
+        sidecar_lines::trials(),
     ];
     let trials: Vec<Trial> = rooms.into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -20,6 +20,8 @@ pub(crate) struct Seen {
     /// Remarks, in order.
     pub(crate) remarks: Arc<Mutex<Vec<String>>>,
     pub(crate) turns: Arc<AtomicUsize>,
+    /// How many things a `say` has said.
+    pub(crate) said: Arc<AtomicUsize>,
 }
 
 impl Seen {
@@ -149,9 +151,22 @@ impl Session {
             "say" => {
                 for at in 0..count() {
                     desk.pass(&json!({ "type": "assistant", "at": at }).to_string());
+                    self.seen.said.fetch_add(1, Ordering::SeqCst);
                     desk.room().await;
                 }
                 Outcome::Ended
+            }
+            // Says something again and again until it is stopped.
+            "chatter" => {
+                for at in 0.. {
+                    desk.pass(&json!({ "type": "assistant", "at": at }).to_string());
+                    desk.room().await;
+                    tokio::task::yield_now().await;
+                    if stop.is_cancelled() {
+                        break;
+                    }
+                }
+                Outcome::Aborted
             }
             "echo" => {
                 let mode = send.permission_mode.map(|mode| mode.word());
@@ -168,6 +183,7 @@ impl Session {
                 for _ in 0..count() {
                     desk.pass(&json!({ "type": "rude", "text": text }).to_string());
                 }
+                self.seen.remark("rude");
                 Outcome::Ended
             }
             "panic" => panic!("a driver that panics"),
