@@ -355,3 +355,12 @@ pub(crate) fn programs(world: &World) -> Vec<u32> {
     };
     processes("--input-format").into_iter().filter(works_here).collect()
 }
+
+/// Waits until something outside this process is so, of which nobody tells us.
+pub(crate) async fn until(is: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    while !is() {
+        assert!(std::time::Instant::now() < end, "it never came about");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

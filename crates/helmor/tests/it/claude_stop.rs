@@ -8,7 +8,7 @@ use outrigger_helmor::protocol::{PermissionMode, SendMessage};
 use outrigger_helmor::provider::{FailureCode, InputAction, Outcome};
 use serde_json::{Value, json};
 
-use crate::claude_kit::{World, ask_model, asked, kinds, processes, programs, run, session_id, texts};
+use crate::claude_kit::{World, ask_model, asked, kinds, processes, programs, run, session_id, texts, until};
 
 pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
     trials![
@@ -23,6 +23,7 @@ pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
         claude_passes_on_the_form_of_a_server_that_belongs_to_the_repository,
         a_program_that_ends_without_a_word_is_an_error_whatever_its_code,
         a_program_that_never_says_that_it_is_idle_still_ends_its_turns,
+        a_program_that_begins_by_itself_between_turns_is_interrupted,
         a_program_is_refused_what_nobody_knows_and_what_nobody_can_be_asked
     ]
 }
@@ -36,11 +37,7 @@ fn tool(world: &World, command: &str) -> String {
 
 /// Waits until a process with this mark runs.
 async fn runs(mark: &str) {
-    let until = Instant::now() + Duration::from_secs(20);
-    while processes(mark).is_empty() {
-        assert!(Instant::now() < until, "the tool does not run");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until(|| !processes(mark).is_empty()).await;
 }
 
 fn claude_stopped_in_its_text_is_ready_for_the_next_turn() {
@@ -279,6 +276,8 @@ fn play(then: &str) -> World {
   case "$line" in
     *'"subtype":"initialize"'*) printf '{{"type":"control_response","response":{{"subtype":"success","request_id":"%s","response":{{}}}}}}\n' "$id";;
     *'"type":"user"'*) {then};;
+    *'"subtype":"interrupt"'*) echo interrupted >> $HOME/heard
+      echo '{{"type":"result","is_error":true}}'; echo '{{"type":"system","subtype":"session_state_changed","state":"idle"}}';;
     *) printf '%s\n' "$line" >> $HOME/heard;;
   esac
 done"#
@@ -318,6 +317,28 @@ fn a_program_that_never_says_that_it_is_idle_still_ends_its_turns() {
     });
 }
 
+fn a_program_that_begins_by_itself_between_turns_is_interrupted() {
+    let state = |state: &str| {
+        let line = json!({"type": "system", "subtype": "session_state_changed", "state": state});
+        format!("echo '{line}'; ")
+    };
+    let result = r#"echo '{"type":"result","is_error":false}'; "#;
+    let world = play(&format!("{}{result}{}{}true", state("running"), state("idle"), state("running")));
+    run(async {
+        let talk = world.session();
+        for turn in 1..=3 {
+            let (outcome, events) = talk.says("hello").await;
+            assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
+            assert_eq!(kinds(&events), ["result"], "what began by itself is in no turn");
+            let expected = "interrupted\n".repeat(turn);
+            until(|| {
+                std::fs::read_to_string(world.home().join("heard")).is_ok_and(|heard| heard == expected)
+            })
+            .await;
+        }
+    });
+}
+
 fn a_program_is_refused_what_nobody_knows_and_what_nobody_can_be_asked() {
     let ask = |id: &str, request: Value| {
         format!("echo '{}'; ", json!({"type": "control_request", "request_id": id, "request": request}))
@@ -337,16 +358,12 @@ fn a_program_is_refused_what_nobody_knows_and_what_nobody_can_be_asked() {
         assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
         assert_eq!(kinds(&events), ["result"]);
         let heard = world.home().join("heard");
-        let until = Instant::now() + Duration::from_secs(20);
-        let answers = loop {
+        let answers = || -> Vec<Value> {
             let text = std::fs::read_to_string(&heard).unwrap_or_default();
-            let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-            if lines.len() == 3 {
-                break lines;
-            }
-            assert!(Instant::now() < until, "{text}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
         };
+        until(|| answers().len() == 3).await;
+        let answers = answers();
         for (answer, id) in answers.iter().zip(["unknown", "odd", "late"]) {
             assert_eq!(
                 (&answer["response"]["subtype"], &answer["response"]["request_id"]),

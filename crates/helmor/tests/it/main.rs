@@ -20,6 +20,7 @@ mod claude_stop;
 mod claude_wire;
 mod codex;
 mod codex_kit;
+mod codex_odd;
 mod codex_stop;
 mod host;
 mod host_fake;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         claude_stop::trials(),
         claude_wire::trials(),
         codex::trials(),
+        codex_odd::trials(),
         codex_stop::trials(),
         host::trials(),
         host_orphans::trials(),

@@ -12,8 +12,8 @@ use super::Home;
 use super::frame::{self, Kind};
 use super::launch::{self, Changing, Fixed};
 use super::link::{Link, Said};
+use super::live::{Live, StartError};
 use super::outcome::{self, Seen};
-use super::session::{Live, StartError};
 use crate::protocol::{PermissionMode, SlashQuery, TitleRequest};
 use crate::provider::{Failure, FailureCode, Model, Outcome, SlashCommand};
 

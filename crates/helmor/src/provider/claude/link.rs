@@ -1,5 +1,6 @@
 //! The conversation with one running Claude Code: a task that reads, a task that writes, and control requests that wait for their
-//! answers. Between turns it goes on reading, so that the program is never held up and its end is noticed.
+//! answers. Between turns it goes on reading, so that the program is never held up and its end is noticed, and so that nothing runs
+//! that nobody sees: a command in the background that ends would make Claude Code begin a turn by itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,9 +8,9 @@ use std::time::Duration;
 
 use outrigger_supervise::driver::Output;
 use outrigger_wire::line::{Item, LineReader, LineWriter, dialect};
-use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::frame::{self, Kind};
 use crate::provider::Failure;
@@ -57,12 +58,14 @@ impl Link {
         let (agent, pipes) = programs.start(command).await?;
         let (out, lines) = mpsc::channel(TO_WRITE);
         let mut reader = LineReader::new(pipes.stdout, dialect::HELMOR);
-        let mut writer = LineWriter::new(pipes.stdin, dialect::HELMOR.limit.payload());
+        // What we write has its bounds already: those of requests and of pictures.
+        let mut writer = LineWriter::new(pipes.stdin, usize::MAX);
         if let Some(tape) = pipes.tape {
             reader = reader.taped(tape.clone());
             writer = writer.taped(tape);
         }
-        let shared = Arc::new(Shared { state: Mutex::new(State { open: true, ..State::default() }) });
+        let state = Mutex::new(State { open: true, ..State::default() });
+        let shared = Arc::new(Shared { state, unattended: watch::Sender::new(false) });
         tokio::spawn(write(writer, lines));
         tokio::spawn(read(reader, Arc::clone(&shared), out.downgrade()));
         Ok(Self { agent, out, shared })
@@ -81,14 +84,22 @@ impl Link {
         said
     }
 
+    /// Waits until the program does nothing of its own accord any more. `false` when that takes too long.
+    pub(super) async fn rests(&self, within: Duration) -> bool {
+        let mut unattended = self.shared.unattended.subscribe();
+        tokio::time::timeout(within, unattended.wait_for(|busy| !busy)).await.is_ok_and(|rests| rests.is_ok())
+    }
+
     /// Writes a line. `false` when the program does not read any more.
     pub(super) async fn write(&self, line: String) -> bool {
         self.out.send(line).await.is_ok()
     }
 
-    /// Says no to a control request that came when the turn was over.
-    pub(super) fn refuse(&self, request: &str) {
-        refuse(request, &self.out);
+    /// Deals with what was said when the turn was over.
+    pub(super) fn said_too_late(&self, said: &Said) {
+        if let Said::Line(kind, line) = said {
+            unheard(*kind, line, &self.shared, &self.out);
+        }
     }
 
     /// Asks the program something and waits for the answer.
@@ -114,6 +125,8 @@ impl Link {
 
 struct Shared {
     state: Mutex<State>,
+    /// The program has begun something while no turn was running.
+    unattended: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -172,6 +185,7 @@ impl Shared {
         state.open = false;
         state.sink = None;
         state.waiting.clear();
+        self.unattended.send_replace(false);
     }
 }
 
@@ -218,12 +232,38 @@ async fn read(mut reader: LineReader<Output>, shared: Arc<Shared>, out: mpsc::We
             },
             None => said,
         };
-        // Nobody listens. What it asks must still be answered, or it would wait for ever.
-        if let (Said::Line(Kind::Request, line), Some(out)) = (&said, out.upgrade()) {
-            refuse(line, &out);
+        if let (Said::Line(kind, line), Some(out)) = (&said, out.upgrade()) {
+            unheard(*kind, line, &shared, &out);
         }
     }
     shared.closed();
+}
+
+/// What is said while nobody listens. What it asks must be answered, or it would wait for ever; what it begins is interrupted, and
+/// the next turn tells the model what it was about.
+fn unheard(kind: Kind, line: &str, shared: &Shared, out: &mpsc::Sender<String>) {
+    match kind {
+        Kind::Request => refuse(line, out),
+        Kind::System => {
+            let Ok(system) = serde_json::from_str::<frame::System>(line) else { return };
+            if system.subtype != "session_state_changed" {
+                return;
+            }
+            let busy = system.state != "idle";
+            if busy && !shared.unattended.send_replace(busy) {
+                let _ =
+                    out.try_send(frame::request("outrigger-unattended", &json!({"subtype": "interrupt"})));
+            }
+            shared.unattended.send_replace(busy);
+        }
+        Kind::Answer
+        | Kind::Cancel
+        | Kind::Quiet
+        | Kind::Lifecycle
+        | Kind::Assistant
+        | Kind::Result
+        | Kind::Plain => {}
+    }
 }
 
 /// Says no to a control request that came when no turn was running.

@@ -29,6 +29,11 @@ pub(super) enum End {
 }
 
 impl Progress {
+    /// The next turn with the same program, which does not unlearn to say what becomes of messages.
+    pub(super) fn next(&self) -> Self {
+        Self { tracks: self.tracks, ..Self::default() }
+    }
+
     /// A message of ours was written.
     pub(super) fn wrote(&mut self, uuid: String) {
         self.open.push(uuid);
@@ -58,11 +63,17 @@ impl Progress {
 
     /// Whether that is the end.
     pub(super) fn end(&self) -> End {
-        if self.results == 0 || self.reports && !self.idle {
+        if self.reports && !self.idle {
             return End::NotYet;
         }
         let all_done = if self.tracks { self.open.is_empty() } else { self.results >= self.written };
-        if all_done { End::Now } else { End::Soon }
+        match (self.results, all_done) {
+            // A command that only the program itself understood may end without a result.
+            (0, true) if self.reports && self.has_run => End::Soon,
+            (0, _) => End::NotYet,
+            (_, true) => End::Now,
+            (_, false) => End::Soon,
+        }
     }
 
     /// Whether the program has begun with what we wrote.
@@ -155,6 +166,30 @@ mod tests {
         assert_eq!(progress.end(), End::Soon, "perhaps it was taken at the border of a tool");
         progress.result();
         assert_eq!(progress.end(), End::Now);
+    }
+
+    #[test]
+    fn what_the_program_did_before_the_message_does_not_end_the_turn() {
+        let mut before = with(&["z"]);
+        before.message("z", "completed");
+        let mut progress = before.next();
+        progress.wrote("a".to_owned());
+        progress.result();
+        progress.state("idle");
+        assert_ne!(progress.end(), End::Now, "that was not the result of our message");
+    }
+
+    #[test]
+    fn a_command_that_ends_without_a_result_ends_the_turn_after_a_moment() {
+        let mut progress = with(&["/local"]);
+        progress.state("running");
+        progress.message("/local", "completed");
+        assert_eq!(progress.end(), End::NotYet);
+        progress.state("idle");
+        assert_eq!(progress.end(), End::Soon);
+        let mut never_ran = with(&["a"]);
+        never_ran.state("idle");
+        assert_eq!(never_ran.end(), End::NotYet);
     }
 
     #[test]

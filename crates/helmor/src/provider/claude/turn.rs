@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use super::ask::{self, Ask, Reply};
 use super::frame::{self, Kind};
 use super::link::Said;
+use super::live::{Heard, Live};
 use super::outcome::{self, Seen};
 use super::progress::{End, Progress};
-use super::session::{Heard, Live};
 use crate::protocol::PermissionMode;
 use crate::provider::prompt::{self, PICTURES};
 use crate::provider::{Desk, Outcome, Steering, Turn};
@@ -55,7 +55,7 @@ pub(super) async fn run(live: &Live, heard: Heard, turn: &mut Turn) -> (Outcome,
         desk: Arc::clone(&turn.desk),
         questions: JoinSet::new(),
         asked: HashMap::new(),
-        progress: Progress::default(),
+        progress: live.progress(),
         seen: Seen::default(),
         result: None,
         plan: None,
@@ -119,9 +119,7 @@ pub(super) async fn run(live: &Live, heard: Heard, turn: &mut Turn) -> (Outcome,
     turn.steering.close();
     said.close();
     while let Some(heard) = said.recv().await {
-        if let Said::Line(Kind::Request, line) = heard {
-            live.link.refuse(&line);
-        }
+        live.link.said_too_late(&heard);
     }
     (talk.over(&turn.send.session_id), Keep::Warm)
 }
@@ -239,6 +237,7 @@ impl Talk<'_> {
     /// It ended by itself.
     fn over(&mut self, session_id: &str) -> Outcome {
         self.questions.abort_all();
+        self.live.made(&self.progress);
         let result = self.result.take().unwrap_or_default();
         if let Some(meta) = outcome::usage_of(&result, self.live.model_in_use().as_deref()) {
             let members = [("sessionId", session_id.into()), ("meta", meta.into())];
@@ -281,6 +280,7 @@ impl Talk<'_> {
             agent.kill().await;
             return (Outcome::Aborted, Keep::Gone);
         }
+        self.live.made(&self.progress);
         (Outcome::Aborted, Keep::Warm)
     }
 
