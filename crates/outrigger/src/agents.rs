@@ -110,7 +110,7 @@ async fn look(args: &AgentsArgs) -> anyhow::Result<Vec<Agent>> {
     let here = std::env::current_dir().context("the current folder cannot be found")?;
     let acp = |name: &str, title, names, install| Sought {
         provider: ProviderName::Acp(name.to_owned()),
-        known: Known { title, variable: "PATH", names, packages: &[], install },
+        known: Known { title, variable: None, names, packages: &[], install },
         configured: None,
         flag: None,
     };

@@ -11,8 +11,8 @@ use super::{Failure, FailureCode};
 pub struct Known {
     /// What it is called for people.
     pub title: &'static str,
-    /// The variable that names it.
-    pub variable: &'static str,
+    /// The variable that names it, if there is one.
+    pub variable: Option<&'static str>,
     /// Its names on `PATH`, the better one first.
     pub names: &'static [&'static str],
     /// Where npm keeps it: paths below a `node_modules`.
@@ -24,7 +24,7 @@ pub struct Known {
 /// Claude Code.
 pub const CLAUDE: Known = Known {
     title: "Claude Code",
-    variable: "HELMOR_CLAUDE_CODE_BIN_PATH",
+    variable: Some("HELMOR_CLAUDE_CODE_BIN_PATH"),
     names: &["claude"],
     packages: CLAUDE_PACKAGES,
     install: "npm install -g @anthropic-ai/claude-code",
@@ -33,7 +33,7 @@ pub const CLAUDE: Known = Known {
 /// Codex.
 pub const CODEX: Known = Known {
     title: "Codex",
-    variable: "HELMOR_CODEX_BIN_PATH",
+    variable: Some("HELMOR_CODEX_BIN_PATH"),
     names: &["codex"],
     packages: CODEX_PACKAGES,
     install: "npm install -g @openai/codex",
@@ -42,7 +42,7 @@ pub const CODEX: Known = Known {
 /// Cursor's agent.
 pub const CURSOR: Known = Known {
     title: "Cursor's agent",
-    variable: "HELMOR_CURSOR_BIN_PATH",
+    variable: Some("HELMOR_CURSOR_BIN_PATH"),
     // `agent` is also the name of other programs; the long one is only Cursor's.
     names: &["cursor-agent", "agent"],
     // The packages of these names on npm are somebody else's.
@@ -96,8 +96,10 @@ pub fn find(known: &Known, configured: Option<&Path>, here: Option<&Path>) -> Re
     if let Some(path) = configured {
         return named(known, path, FoundBy::Configuration, "the configuration names");
     }
-    if let Some(path) = std::env::var_os(known.variable).filter(|value| !value.is_empty()) {
-        return named(known, Path::new(&path), FoundBy::Variable, known.variable);
+    if let Some(variable) = known.variable
+        && let Some(path) = std::env::var_os(variable).filter(|value| !value.is_empty())
+    {
+        return named(known, Path::new(&path), FoundBy::Variable, &format!("{variable} is"));
     }
     let search = std::env::var_os("PATH").unwrap_or_default();
     for name in known.names {
@@ -114,9 +116,10 @@ pub fn find(known: &Known, configured: Option<&Path>, here: Option<&Path>) -> Re
         return Ok(Found { path, by: FoundBy::Npm });
     }
     let names = known.names.join("` or `");
+    let or = known.variable.map(|variable| format!(" Or name it with {variable}.")).unwrap_or_default();
     let message = format!(
-        "{} is not installed: there is no `{names}` on PATH. To install it: {}. Or name it with {}.",
-        known.title, known.install, known.variable
+        "{} is not installed: there is no `{names}` on PATH. To install it: {}.{or}",
+        known.title, known.install
     );
     Err(Failure::new(FailureCode::NotInstalled, message))
 }

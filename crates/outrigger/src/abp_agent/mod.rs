@@ -16,7 +16,9 @@ use outrigger_abp::protocol::{
     WorkOrder,
 };
 use outrigger_abp::sidecar::{self, Done, Failure, Identity, Question, Run};
-use outrigger_helmor::host::{Bridge, BridgeError, BridgeSpec, Nobody, Steered, StreamEnd, StreamEvent, Terms};
+use outrigger_helmor::host::{
+    Bridge, BridgeError, BridgeSpec, Nobody, Steered, StreamEnd, StreamEvent, Terms,
+};
 use outrigger_helmor::protocol::{Effort, PermissionMode, ProviderName, SendMessage, Steer, SteerSession};
 use outrigger_helmor::provider::{Answer, InputAction, InputAsk, PermissionAsk, Verdict};
 use outrigger_supervise::sandbox::{Level, Limits, Network, Request};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use outrigger_abp::conduct::{Audience, Concluded, Confinement, Job};
 use outrigger_abp::govern::ApprovalRequest;
-use outrigger_abp::protocol::{AgentEvent, Ask, Hello, Outcome, Taking};
+use outrigger_abp::protocol::{AgentEvent, Ask, EventKind, Hello, Outcome, Taking};
 use outrigger_abp::receipt::{Ending, RecordError, Sealed};
 use outrigger_abp::workspace::{Changes, Lines, Prepared};
 use serde::Serialize;
@@ -40,6 +40,9 @@ pub(super) struct Live {
     /// Whoever sits at the terminal, once there is a reason to listen to them.
     person: Option<Person>,
     typed: mpsc::Sender<Typed>,
+    backend: String,
+    /// What the agent calls its conversation, if it can be gone on with.
+    session: Option<String>,
     source: String,
     boxed: bool,
 }
@@ -53,6 +56,8 @@ impl Live {
             ledger: job.ledger(),
             asks,
             person: None,
+            backend: job.backend.name.clone(),
+            session: None,
             typed,
             source: job.order.workspace.root.clone(),
             boxed: matches!(job.confinement, Confinement::ByPolicy { .. }),
@@ -156,6 +161,9 @@ impl Audience for Live {
     }
 
     fn event(&mut self, number: u64, event: &AgentEvent<'_>, _line: &str) {
+        if let (EventKind::RunStarted { .. }, Some(ext)) = (&event.kind, &event.ext) {
+            self.session = ext.to_value()["agent_session"].as_str().map(str::to_owned);
+        }
         match self.format {
             Format::Json => {
                 // It was read from a line, so it has its own text.
@@ -217,6 +225,7 @@ struct Ended<'a> {
     patch: Option<&'a Path>,
     applied: bool,
     stage: Option<&'a Path>,
+    agent_session: Option<&'a str>,
     exit_code: u8,
 }
 
@@ -256,6 +265,7 @@ impl Live {
             patch: concluded.patch.as_deref(),
             applied: was_applied(concluded),
             stage: concluded.stage.as_deref(),
+            agent_session: self.session.as_deref(),
             exit_code,
         });
     }
@@ -306,6 +316,10 @@ impl Live {
             self.screen.note(&format!("copy     {}", stage.display()));
         }
         self.screen.note(&format!("receipt  {}", receipt.display()));
+        if let Some(session) = &self.session {
+            self.screen
+                .note(&format!("go on    outrigger run … --backend {} --resume {session}", self.backend));
+        }
         let facts = facts(concluded);
         match concluded.error() {
             None if concluded.outcome == Outcome::Complete => self.screen.good(&facts),

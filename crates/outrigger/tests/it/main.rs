@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the program the way a user's shell does")]
 
 mod abp_sdk;
+mod agents;
 mod chat;
 mod cli;
 mod js;
