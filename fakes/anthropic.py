@@ -14,7 +14,7 @@ directive is left, a result of a tool is answered with "the tool said: …" and 
     {{cut}}                 half an answer, then a closed connection
     {{hold NAME}}           the beginning of an answer, its rest when somebody asks for /release/NAME
 
-    GET /requests           what was asked so far: [{path, model, texts, results, images, messages, system_chars, newest}…]
+    GET /requests           what was asked so far: [{path, model, texts, results, images, thinking, speed, …}…]
     GET /release/NAME       lets go what is held under that name, now or later
 """
 import collections
@@ -106,7 +106,8 @@ def remember(path, request):
     texts = [block.get("text", "") for block in blocks_of(last) if block.get("type") == "text"]
     REQUESTS.append({"path": path, "model": request.get("model"), "texts": texts, "messages": len(request.get("messages") or []),
                      "results": [plain(result.get("content")) for result in results_of(last)], "images": images,
-                     "system_chars": len(plain(request.get("system"))), "newest": json.dumps((request.get("messages") or [])[-3:])[-100000:]})
+                     "system_chars": len(plain(request.get("system"))), "thinking": request.get("thinking"),
+                     "output_config": request.get("output_config"), "speed": request.get("speed"), "newest": json.dumps((request.get("messages") or [])[-3:])[-100000:]})
 
 
 class Conversation(BaseHTTPRequestHandler):

@@ -91,6 +91,12 @@ impl World {
         Self { folder, claude: Claude::new(config, Programs::default()) }
     }
 
+    /// The same, where this tells the model what it is.
+    pub(crate) fn telling(self, system_prompt: SystemPrompt) -> Self {
+        let config = Config { program: Some(self.folder.path().join("claude")), system_prompt };
+        Self { claude: Claude::new(config, Programs::default()), ..self }
+    }
+
     pub(crate) fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }

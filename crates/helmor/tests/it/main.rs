@@ -16,6 +16,7 @@ mod acp_real;
 mod acp_stop;
 mod claude;
 mod claude_kit;
+mod claude_settings;
 mod claude_stop;
 mod claude_wire;
 mod codex;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         acp_stop::trials(),
         scripted::trials(),
         claude::trials(),
+        claude_settings::trials(),
         claude_stop::trials(),
         claude_wire::trials(),
         codex::trials(),
