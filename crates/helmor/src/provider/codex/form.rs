@@ -211,7 +211,7 @@ struct Elicitation {
 impl Elicitation {
     fn ask(self, id: String) -> Option<InputAsk> {
         let payload = match (self.mode.as_str(), self.url) {
-            ("form" | "openai/form" | "openaiForm" | "", _) => {
+            ("form" | "openai/form" | "openaiForm" | "", _) if self.requested_schema.is_object() => {
                 let mut payload = json!({ "kind": "form", "schema": self.requested_schema });
                 if !self.meta.is_null() {
                     payload["meta"] = self.meta;
@@ -299,14 +299,24 @@ mod tests {
         let params = json!({ "serverName": "db", "mode": "url", "message": "Log in", "url": "https://x", "_meta": null });
         let payload = question("mcpServer/elicitation/request", &params).ask.payload;
         assert_eq!(payload, json!({ "kind": "url", "url": "https://x" }));
-        for odd in [json!({ "mode": "openai/userVerification" }), json!({ "mode": "url" })] {
+        let odd = [
+            json!({ "mode": "openai/userVerification" }),
+            json!({ "mode": "url" }),
+            json!({ "mode": "form", "requestedSchema": null }),
+            json!([]),
+        ];
+        for odd in odd {
             let reading = read("mcpServer/elicitation/request", &odd);
             assert!(
                 matches!(&reading, Reading::Known(answer) if *answer == refused("decline")),
                 "{reading:?}"
             );
         }
-        assert!(matches!(read("mcpServer/elicitation/request", &json!([])), Reading::Known(_)));
+        let unreadable = read("mcpServer/elicitation/request", &json!({ "message": 7 }));
+        assert!(
+            matches!(&unreadable, Reading::Known(answer) if *answer == refused("cancel")),
+            "{unreadable:?}"
+        );
         assert!(matches!(read("item/tool/call", &json!({})), Reading::None));
     }
 

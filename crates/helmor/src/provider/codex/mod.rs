@@ -34,6 +34,7 @@ use self::notice::{About, Completed, WithItem};
 use self::server::{CALL, Place, Server};
 use self::session::Session;
 use super::process::Programs;
+use super::slot::Slot;
 use super::{AgentSession, Change, Failure, FailureCode, Model, Provider, SlashCommand};
 use crate::BoxFuture;
 use crate::protocol::{SlashQuery, TitleRequest};
@@ -63,7 +64,7 @@ impl Codex {
 
     /// A server for one question.
     async fn server(&self, place: Place) -> Result<Server, Failure> {
-        let server = Server::start("codex", &self.config, &self.programs, place).await?;
+        let server = Server::start("codex", &self.config, &self.programs, place, &Slot::default()).await?;
         match server.greet().await {
             Ok(()) => Ok(server),
             Err(failure) => {

@@ -13,6 +13,7 @@ use super::link::{CallError, Link};
 use crate::protocol::AgentProxy;
 use crate::provider::locate::{self, CODEX};
 use crate::provider::process::{Agent, Command, Programs};
+use crate::provider::slot::Slot;
 use crate::provider::{Failure, FailureCode};
 
 /// How long the server has for an ordinary call. Starting a thread may mean starting MCP servers.
@@ -49,12 +50,13 @@ impl Place {
 }
 
 impl Server {
-    /// Starts a server. It has not been greeted yet.
+    /// Starts a server. It has not been greeted yet, and is in `slot` as long as nobody else looks after it.
     pub(super) async fn start(
         name: &str,
         config: &Config,
         programs: &Programs,
         place: Place,
+        slot: &Slot,
     ) -> Result<Self, Failure> {
         if !place.cwd.is_dir() {
             let message = format!("{} is not a folder to work in", place.cwd.display());
@@ -69,7 +71,7 @@ impl Server {
             unset: Vec::new(),
             program: found.path,
         };
-        let (agent, pipes) = programs.start(command).await?;
+        let (agent, pipes) = slot.start(programs, command).await?;
         Ok(Self { link: Link::open(pipes), place, agent })
     }
 

@@ -17,6 +17,7 @@ use super::turn::Run;
 use crate::BoxFuture;
 use crate::protocol::{ContextQuery, SendMessage};
 use crate::provider::process::Programs;
+use crate::provider::slot::Slot;
 use crate::provider::{AgentSession, Change, Desk, Failure, FailureCode, GoalChange, Outcome, Turn};
 
 /// How long a thread that was just resumed has to tell how full its window is.
@@ -72,10 +73,12 @@ impl Session {
 
     async fn run(&self, turn: Turn) -> Outcome {
         self.state().leave = Some(Leave::of(turn.send.permission_mode));
-        let prepared = turn.stop.run_until_cancelled(self.prepare(&turn.send, &*turn.desk)).await;
+        let slot = Slot::default();
+        let prepared = turn.stop.run_until_cancelled(self.prepare(&turn.send, &*turn.desk, &slot)).await;
         match prepared {
             // There is no turn that could be interrupted yet.
             None => {
+                slot.end().await;
                 self.end().await;
                 Outcome::Aborted
             }
@@ -85,9 +88,9 @@ impl Session {
     }
 
     /// A server in the right place that has loaded the right thread.
-    async fn prepare(&self, send: &SendMessage, desk: &dyn Desk) -> Result<Ready, Failure> {
+    async fn prepare(&self, send: &SendMessage, desk: &dyn Desk, slot: &Slot) -> Result<Ready, Failure> {
         let place = Place::new(send.cwd.as_deref(), send.agent_proxy.as_ref());
-        let server = self.server(place).await?;
+        let server = self.server(place, slot).await?;
         // Something about a thread may be told before its name is.
         let mut ear = Ear::new(&server.link);
         let thread = match self.open(send, &server, &mut ear, desk).await {
@@ -103,7 +106,7 @@ impl Session {
     }
 
     /// The warm server if it is the right one, else a new one.
-    async fn server(&self, place: Place) -> Result<Arc<Server>, Failure> {
+    async fn server(&self, place: Place, slot: &Slot) -> Result<Arc<Server>, Failure> {
         let warm = self.state().server.clone();
         if let Some(warm) = warm {
             if !warm.is_over() && warm.place == place {
@@ -112,9 +115,10 @@ impl Session {
             self.end().await;
         }
         let name = format!("codex:{}", self.id);
-        let server = Arc::new(Server::start(&name, &self.config, &self.programs, place).await?);
+        let server = Arc::new(Server::start(&name, &self.config, &self.programs, place, slot).await?);
         // Before the greeting, so that a stop finds it.
         self.state().server = Some(Arc::clone(&server));
+        slot.release().await;
         if let Err(failure) = server.greet().await {
             self.end().await;
             return Err(failure);
@@ -232,7 +236,7 @@ impl Session {
         }
         let place = Place::new(query.cwd.as_deref(), query.agent_proxy.as_ref());
         let name = format!("codex-usage:{}", self.id);
-        let server = Server::start(&name, &self.config, &self.programs, place).await?;
+        let server = Server::start(&name, &self.config, &self.programs, place, &Slot::default()).await?;
         let told = resumed_usage(&server, &thread).await;
         server.end().await;
         told.map(|usage| usage.meta(&query.model))
