@@ -25,8 +25,8 @@ use crate::provider::{Failure, FailureCode};
 /// How many lines wait to be written, and how many that were read wait for the turn.
 const QUEUE: usize = 256;
 
-/// How long a line may be, both ways.
-const LINE_BYTES: usize = 64 << 20;
+/// How long a line to the server may be. The prompt in it came in a line of half of that.
+const LINE_BYTES: usize = 128 << 20;
 
 /// What the server says by itself.
 #[derive(Debug)]

@@ -1,12 +1,14 @@
 //! Codex, driven through its own `codex app-server`: JSON-RPC lines, one warm server for each session.
 //!
 //! * `server`, `link`, `ear`: the program as a child, the conversation with it, and what a turn hears of it.
-//! * `session`, `turn`, `stop`: what stays between turns, one turn, and the end of one that was stopped.
+//! * `session`, `turn`, `hear`, `stop`: what stays between turns, one turn, what it makes of what it hears, and how it is
+//!   stopped.
 //! * `terms`, `ask`, `form`, `questions`, `notice`, `trouble`, `usage`, `models`: how its words become ours, and ours its.
 
 mod ask;
 mod ear;
 mod form;
+mod hear;
 mod link;
 mod models;
 mod notice;

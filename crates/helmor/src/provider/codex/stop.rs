@@ -28,6 +28,8 @@ impl Run<'_> {
         let by_protocol = tokio::time::timeout_at(until, self.by_protocol()).await;
         if !matches!(by_protocol, Ok(Ok(()))) {
             self.session.end().await;
+            // It may be on its way out already, because of a failure that the stop cut short.
+            self.server.end().await;
         }
         if let Some(turn) = self.turn.take() {
             self.session.stopped(turn);

@@ -14,26 +14,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::ear::Ear;
 use super::link::{CallError, Heard};
-use super::notice::{self, About, Completed, WithItem};
 use super::questions::Questions;
 use super::server::{CALL, Server};
 use super::session::{Ready, Session, Thread};
 use super::terms;
-use super::trouble::{self, Notices};
+use super::trouble::Notices;
 use crate::protocol::SendMessage;
 use crate::provider::{Desk, Outcome, Steering, Turn, prompt};
 
 /// How long the server has for a steer.
 const STEER: Duration = Duration::from_secs(5);
 
-/// How long we wait for the next turn of a goal that is still active. The server begins it at once.
-const NEXT_OF_GOAL: Duration = Duration::from_secs(5);
-
 /// After how many notifications at most we wait until the host has read enough.
 const BATCH: u32 = 64;
-
-/// How many threads of sub-agents are watched.
-const OTHERS: usize = 64;
 
 /// A turn that runs.
 pub(super) struct Run<'s> {
@@ -52,15 +45,15 @@ pub(super) struct Run<'s> {
     /// The threads of sub-agents, and which turn they are in.
     pub(super) others: HashMap<String, String>,
     send: SendMessage,
-    desk: Arc<dyn Desk>,
+    pub(super) desk: Arc<dyn Desk>,
     stop: CancellationToken,
     steering: mpsc::Receiver<Steering>,
     /// Steers that were taken and of which nothing was seen yet.
-    owed: VecDeque<Owed>,
-    notices: Notices,
+    pub(super) owed: VecDeque<Owed>,
+    pub(super) notices: Notices,
     /// Whether something of its own was said: an answer, or what a tool did.
-    said: bool,
-    next_of_goal: Option<Instant>,
+    pub(super) said: bool,
+    pub(super) next_of_goal: Option<Instant>,
 }
 
 /// Whether the server goes on by itself.
@@ -72,9 +65,12 @@ pub(super) enum Goal {
     Active,
 }
 
-struct Owed {
-    text: String,
-    input: Value,
+/// A steer that was taken.
+pub(super) struct Owed {
+    /// Its text, to be recognised by.
+    pub(super) text: String,
+    /// All of it, to be said again.
+    pub(super) input: Value,
 }
 
 enum Next {
@@ -252,181 +248,17 @@ impl<'s> Run<'s> {
         // Who asked may have gone.
         let _ = taken.send(answer);
     }
-
-    async fn hear(&mut self, heard: Heard) -> Option<Outcome> {
-        match heard {
-            Heard::Asked { id, method, params } => {
-                let leave = self.session.leave();
-                self.questions.ask(leave, id, &method, &params).await;
-                None
-            }
-            Heard::Told { method, params } => self.told(&method, &params).await,
-        }
-    }
-
-    async fn told(&mut self, method: &str, params: &RawValue) -> Option<Outcome> {
-        let about = About::read(params);
-        if let Some(other) = about.thread().filter(|thread| *thread != self.thread.id) {
-            self.note_other(method, other, about.turn());
-            return None;
-        }
-        if about.turn().is_some_and(|turn| self.session.is_stale(turn)) {
-            return None;
-        }
-        if method == "error" {
-            self.trouble(params);
-            return None;
-        }
-        self.desk.pass(&notice::object(method, params, &self.thread.id));
-        match method {
-            "turn/started" => {
-                self.turn = about.turn().map(str::to_owned).or_else(|| self.turn.take());
-                self.begun = true;
-                self.next_of_goal = None;
-            }
-            "turn/completed" if about.turn() == self.turn.as_deref() || self.turn.is_none() => {
-                return self.completed(params).await;
-            }
-            "item/started" | "item/completed" => self.note_item(method, params),
-            "thread/tokenUsage/updated" => self.tell_usage(),
-            "thread/goal/updated" | "thread/goal/cleared" => self.tell_goal(params),
-            "serverRequest/resolved" => {
-                if let Ok(resolved) = serde_json::from_str::<Resolved<'_>>(params.get()) {
-                    self.questions.resolved(resolved.request_id);
-                }
-            }
-            _ => {}
-        }
-        None
-    }
-
-    /// Sub-agents have threads of their own. What they say is theirs, but a stop must reach them.
-    pub(super) fn note_other(&mut self, method: &str, thread: &str, turn: Option<&str>) {
-        match (method, turn) {
-            ("turn/started", Some(turn)) if self.others.len() < OTHERS => {
-                self.others.insert(thread.to_owned(), turn.to_owned());
-            }
-            ("turn/completed", _) => {
-                self.others.remove(thread);
-            }
-            _ => {}
-        }
-    }
-
-    fn trouble(&mut self, params: &RawValue) {
-        // What is not tried again ends the turn, and is told by that.
-        let told = serde_json::from_str::<trouble::Told>(params.get()).ok().filter(|told| told.will_retry);
-        if let Some(notice) = told.and_then(|told| self.notices.notice(&told.error)) {
-            self.desk.tell("system", &notice);
-        }
-    }
-
-    fn note_item(&mut self, method: &str, params: &RawValue) {
-        let Some(item) = WithItem::read(params) else { return };
-        match (method, item.kind.as_str()) {
-            ("item/started", "fileChange") => {
-                if let Some(changes) = item.changes {
-                    self.questions.remember(item.id, changes);
-                }
-            }
-            ("item/started", "userMessage") => {
-                let seen = |owed: &Owed| params.get().contains(&Value::from(owed.text.as_str()).to_string());
-                if self.owed.front().is_some_and(seen) {
-                    self.owed.pop_front();
-                }
-            }
-            ("item/completed", "userMessage") => {}
-            ("item/completed", _) => self.said = true,
-            _ => {}
-        }
-    }
-
-    fn tell_usage(&self) {
-        let usage = self.server.link.usages().of(&self.thread.id);
-        if let Some(usage) = usage {
-            let meta = usage.meta(&self.thread.left.model);
-            self.desk.tell(
-                "contextUsageUpdated",
-                &[("sessionId", json!(self.session.id())), ("meta", json!(meta))],
-            );
-        }
-    }
-
-    fn tell_goal(&mut self, params: &RawValue) {
-        let goal = serde_json::from_str::<WithGoal>(params.get()).ok().and_then(|with| with.goal);
-        let active = goal.as_ref().is_some_and(|goal| goal["status"] == "active");
-        self.goal = if active { Goal::Active } else { Goal::None };
-        let goal = goal.map(|goal| goal.to_string());
-        self.desk.tell("codexGoalUpdated", &[("sessionId", json!(self.session.id())), ("goal", json!(goal))]);
-    }
-
-    async fn completed(&mut self, params: &RawValue) -> Option<Outcome> {
-        let completed: Completed = match serde_json::from_str(params.get()) {
-            Ok(completed) => completed,
-            Err(error) => {
-                let odd = CallError::Odd { method: "turn/completed".to_owned(), why: error.to_string() };
-                return Some(Outcome::Failed(odd.into()));
-            }
-        };
-        self.begun = false;
-        let error = completed.turn.error.unwrap_or_default();
-        match completed.turn.status.as_str() {
-            "failed" if self.said => Some(Outcome::EndedBadly { message: trouble::failure(&error).message }),
-            "failed" => Some(Outcome::Failed(trouble::failure(&error))),
-            "interrupted" => Some(Outcome::EndedBadly { message: "Codex interrupted the turn".to_owned() }),
-            // `completed`, and words to come.
-            _ => self.goes_on().await,
-        }
-    }
-
-    /// A turn that is over is not the end if a steer that was taken has not been seen, or if the server works on a goal.
-    async fn goes_on(&mut self) -> Option<Outcome> {
-        if let Some(owed) = self.owed.pop_front() {
-            let params = json!({ "threadId": self.thread.id, "input": owed.input });
-            let result = self.call("turn/start", params, CALL).await;
-            return match result.map(|result| serde_json::from_str::<Started>(result.get())) {
-                Ok(Ok(started)) => {
-                    self.turn = Some(started.turn.id);
-                    None
-                }
-                Ok(Err(_)) => None,
-                Err(error) => {
-                    let when = "before it answered what was said last";
-                    Some(Outcome::Failed(self.session.failed(&self.server, error, when).await))
-                }
-            };
-        }
-        match self.goal {
-            Goal::Active => {
-                self.next_of_goal = Some(Instant::now() + NEXT_OF_GOAL);
-                None
-            }
-            Goal::None => Some(Outcome::Ended),
-        }
-    }
 }
 
 /// `turn/start`.
 #[derive(Deserialize)]
-struct Started {
-    turn: StartedTurn,
+pub(super) struct Started {
+    /// It.
+    pub(super) turn: StartedTurn,
 }
 
 #[derive(Deserialize)]
-struct StartedTurn {
-    id: String,
-}
-
-/// `serverRequest/resolved`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Resolved<'a> {
-    #[serde(borrow)]
-    request_id: &'a RawValue,
-}
-
-/// `thread/goal/updated`.
-#[derive(Deserialize)]
-struct WithGoal {
-    goal: Option<Value>,
+pub(super) struct StartedTurn {
+    /// Its name.
+    pub(super) id: String,
 }
