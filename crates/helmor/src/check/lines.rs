@@ -60,6 +60,7 @@ pub(super) async fn invalid_words(_: &Suite<'_>, talk: &mut Conversation) -> Ver
     let message = answer["message"].as_str().unwrap_or_default();
     demand(message.starts_with("Invalid request"), "the message begins otherwise", &answer)?;
     demand(message.contains("check: not JSON"), "the message does not show the line", &answer)?;
+    talk.is_alive().await?;
     Ok("it does".to_owned())
 }
 

@@ -68,6 +68,7 @@ impl Fake {
 
     async fn live(self: &Arc<Self>) -> i32 {
         log("booting");
+        let mut terminate = signal(SignalKind::terminate()).expect("a signal");
         if let Some(path) = self.value("starts") {
             let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).expect("a file");
             file.write_all(b"x").expect("a mark");
@@ -99,7 +100,6 @@ impl Fake {
         if self.has("deaf") {
             std::future::pending::<()>().await;
         }
-        let mut terminate = signal(SignalKind::terminate()).expect("a signal");
         let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
         loop {
             let line = tokio::select! {
@@ -110,18 +110,26 @@ impl Fake {
                 }
             };
             let Some(line) = line else {
-                if self.has("stays") {
+                let live: Vec<_> = self.streams.lock().unwrap().values().cloned().collect();
+                if self.has("stays") || (self.has("original") && !live.is_empty()) {
                     std::future::pending::<()>().await;
+                }
+                for (stream, _) in live {
+                    write(&json!({"id":stream,"type":"aborted","reason":"stdin_closed"}).to_string());
                 }
                 return 0;
             };
-            if let Some(code) = self.hear(&String::from_utf8_lossy(&line)).await {
+            if let Some(code) = self.hear(&line).await {
                 return code;
             }
         }
     }
 
-    async fn hear(self: &Arc<Self>, line: &str) -> Option<i32> {
+    async fn hear(self: &Arc<Self>, line: &[u8]) -> Option<i32> {
+        let Ok(line) = std::str::from_utf8(line) else {
+            self.invalid(None, "not UTF-8");
+            return None;
+        };
         if line.trim().is_empty() {
             return None;
         }
@@ -142,13 +150,18 @@ impl Fake {
             self.invalid(request["id"].as_str(), line);
             return None;
         };
+        let in_flight = self.streams.lock().unwrap().values().any(|(stream, _)| stream == id);
+        if in_flight && !self.has("original") {
+            self.invalid(None, line);
+            return None;
+        }
         self.serve(id, method, &request["params"]).await
     }
 
     fn invalid(&self, id: Option<&str>, line: &str) {
         let head: String = line.chars().take(100).collect();
         let mut event = json!({"type":"error","message":format!("Invalid request: it is none ({head})")});
-        if let (Some(id), false) = (id, self.has("no-id-in-complaints")) {
+        if let (Some(id), false) = (id, self.has("no-id-in-complaints") || self.has("original")) {
             event["id"] = json!(id);
         }
         if !self.has("silent-about-garbage") {
@@ -161,8 +174,10 @@ impl Fake {
             event["id"] = json!(id);
             write(&event.to_string());
         };
-        let error =
-            |code: &str, message: String| answer(json!({"type":"error","message":message,"code":code}));
+        let error = |code: &str, message: String| match self.has("original") {
+            true => answer(json!({"type":"error","message":message})),
+            false => answer(json!({"type":"error","message":message,"code":code})),
+        };
         let missing = |names: &[&str]| {
             names
                 .iter()
@@ -185,7 +200,8 @@ impl Fake {
             return None;
         }
         if let Some(word) = params["provider"].as_str()
-            && !["claude", "codex", "cursor", "scripted", "acp:fake"].contains(&word)
+            && (!["claude", "codex", "cursor", "scripted", "acp:fake"].contains(&word)
+                || (self.has("original") && word == "scripted"))
             && method != "steerSession"
             && !self.has("checks-nothing")
         {
@@ -237,6 +253,7 @@ impl Fake {
                 match waiter {
                     Some(waiter) => drop(waiter.send(params.clone())),
                     None if self.has("silent-about-waiters") => {}
+                    None if self.has("original") && method == "permissionResponse" => {}
                     None => error("unknown_waiter", format!("No active waiter for {name}={}", params[name])),
                 }
             }
@@ -257,7 +274,8 @@ impl Fake {
                 }
                 let streams: Vec<_> = self.streams.lock().unwrap().values().cloned().collect();
                 for (stream, _) in streams {
-                    write(&json!({"id":stream,"type":"aborted","reason":"shutdown"}).to_string());
+                    let kind = if self.has("original") { "end" } else { "aborted" };
+                    write(&json!({"id":stream,"type":kind,"reason":"shutdown"}).to_string());
                 }
                 if !self.has("no-pong") {
                     answer(json!({"type":"pong"}));
@@ -275,7 +293,7 @@ impl Fake {
         let stop = CancellationToken::new();
         {
             let mut streams = self.streams.lock().unwrap();
-            if streams.contains_key(&session) && !self.has("never-busy") {
+            if streams.contains_key(&session) && !self.has("never-busy") && !self.has("original") {
                 let event = json!({"id":id,"type":"error","message":"session_busy: one at a time","code":"session_busy"});
                 return write(&event.to_string());
             }
@@ -321,7 +339,7 @@ impl Fake {
         let prompt = params["prompt"].as_str().unwrap_or_default();
         let Ok(Value::Array(steps)) = serde_json::from_str(prompt) else {
             pass(json!({"type":"assistant","text":prompt}));
-            if self.has("hangs") || prompt.contains("hang") {
+            if prompt.contains("check-long") {
                 std::future::pending::<()>().await;
             }
             return End::Event(json!({"type":"end"}));

@@ -14,6 +14,7 @@ mod acp;
 mod acp_kit;
 mod acp_real;
 mod acp_stop;
+mod check;
 mod claude;
 mod claude_kit;
 mod claude_settings;
@@ -27,6 +28,7 @@ mod host;
 mod host_fake;
 mod host_kit;
 mod host_orphans;
+mod host_own;
 mod host_streams;
 mod real;
 mod scripted;
@@ -63,8 +65,10 @@ fn main() -> ExitCode {
         codex::trials(),
         codex_odd::trials(),
         codex_stop::trials(),
+        check::trials(),
         host::trials(),
         host_orphans::trials(),
+        host_own::trials(),
         host_streams::trials(),
         real::trials(),
         sidecar::trials(),
