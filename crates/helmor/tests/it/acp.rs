@@ -143,6 +143,12 @@ fn acp_agent_is_not_asked_about_under_modes_that_decide() {
             }
         }
 
+        // What a question leaves out was said before, and an agent may stop when it is not allowed to go on.
+        let early = r#"{{update {"sessionUpdate":"tool_call","toolCallId":"t9","title":"Plan","kind":"switch_mode","rawInput":{"plan":"2. act"}}}}{{permit {"toolCallId":"t9","kind":null,"rawInput":{}}}}{{stop cancelled}}"#;
+        let (outcome, events) = talk.turn(talk.send_in(PermissionMode::Plan, early)).await;
+        assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
+        assert_eq!(of(&events, "planCaptured")[0]["plan"], "2. act");
+
         // The host changes its mind in the middle of a turn.
         let running = talk.begin(talk.send_in(PermissionMode::Default, r"{{permit {}}}{{permit {}}}"));
         let first = running.desk.of("permissionRequest").await;

@@ -7,7 +7,7 @@ use outrigger_helmor::provider::Outcome;
 use serde_json::Value;
 
 use crate::acp_kit::{World, of, said};
-use crate::claude_kit::{processes, run};
+use crate::claude_kit::{processes, run, until};
 
 pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
     trials![
@@ -66,7 +66,7 @@ fn acp_stop_in_a_tool_leaves_nothing_of_it() {
         let (prompt, file) = tool(&world, "run");
         let running = talk.begin(talk.send(&prompt));
         running.desk.of("acp/tool_call_start").await;
-        assert!(!processes(file.to_str().unwrap()).is_empty());
+        until(|| !processes(file.to_str().unwrap()).is_empty()).await;
         assert!(matches!(running.stopped().await, Outcome::Aborted));
         assert_eq!(processes(file.to_str().unwrap()), Vec::<u32>::new());
         assert_eq!(talk.state().await, before, "an agent that cleans up stays warm");
@@ -82,7 +82,7 @@ fn acp_stop_ends_a_tool_that_the_agent_forgot() {
         let (prompt, file) = tool(&world, "leak");
         let running = talk.begin(talk.send(&prompt));
         running.desk.of("acp/tool_call_start").await;
-        assert!(!processes(file.to_str().unwrap()).is_empty());
+        until(|| !processes(file.to_str().unwrap()).is_empty()).await;
         let began = Instant::now();
         assert!(matches!(running.stopped().await, Outcome::Aborted));
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
@@ -116,9 +116,7 @@ fn acp_stop_while_it_starts_leaves_nothing() {
         let talk = world.session();
         let running = talk.begin(talk.send("hi"));
         // There is no event for it: nothing is said before an agent has introduced itself.
-        while world.programs().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        until(|| !world.programs().is_empty()).await;
         let desk = std::sync::Arc::clone(&running.desk);
         assert!(matches!(running.stopped().await, Outcome::Aborted));
         assert_eq!(world.programs(), Vec::<u32>::new());

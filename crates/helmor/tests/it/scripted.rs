@@ -10,7 +10,7 @@ use outrigger_helmor::provider::{FailureCode, InputAction, Outcome, Provider, Ve
 use serde_json::{Value, json};
 
 use crate::acp_kit::{Talk, of};
-use crate::claude_kit::{kinds, processes, run};
+use crate::claude_kit::{kinds, processes, run, until};
 
 pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
     trials![
@@ -163,7 +163,7 @@ fn scripted_children_are_real_and_go_with_their_turn() {
         let slow = talk(&json!([{ "run": ["sh", "-c", tool] }]));
         let running = slow.begin(slow.send("go"));
         running.desk.of("scripted/output").await;
-        assert!(!processes(mark).is_empty());
+        until(|| !processes(mark).is_empty()).await;
         assert!(matches!(running.stopped().await, Outcome::Aborted));
         assert_eq!(processes(mark), Vec::<u32>::new());
 

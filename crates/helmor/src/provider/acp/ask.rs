@@ -40,6 +40,11 @@ pub(super) enum Ruling {
 }
 
 impl Permission {
+    /// The tool that it is about, for what is to be filled in.
+    pub(super) fn tool_call_mut(&mut self) -> &mut Value {
+        &mut self.tool_call
+    }
+
     /// What the mode says.
     pub(super) fn ruling(&self, mode: PermissionMode) -> Ruling {
         let kind = self.tool_call.get("kind").and_then(Value::as_str).unwrap_or_default();

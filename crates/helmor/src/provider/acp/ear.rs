@@ -1,5 +1,6 @@
 //! What an agent tells us and asks of us: updates for the host of the turn that runs, questions for its user, files.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outrigger_wire::rpc::{ErrorObject, Id, code};
@@ -61,6 +62,7 @@ pub(super) struct Stage {
     pub(super) stop: CancellationToken,
     mode: Mutex<PermissionMode>,
     tools: Mutex<Tools>,
+    denied: AtomicBool,
 }
 
 impl Stage {
@@ -72,7 +74,16 @@ impl Stage {
         mode: PermissionMode,
     ) -> Arc<Self> {
         let (mode, tools) = (Mutex::new(mode), Mutex::default());
-        Arc::new(Self { host_session, session, desk, stop, mode, tools })
+        Arc::new(Self { host_session, session, desk, stop, mode, tools, denied: AtomicBool::new(false) })
+    }
+
+    /// Whether something was denied in this turn. Some agents take that for the end of it.
+    pub(super) fn has_denied(&self) -> bool {
+        self.denied.load(Ordering::Relaxed)
+    }
+
+    fn tools(&self) -> MutexGuard<'_, Tools> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn mode(&self) -> PermissionMode {
@@ -151,8 +162,7 @@ impl Ear {
         let Some(stage) = stage.filter(|stage| stage.session == session) else {
             return self.remember(event::hear(self.family, update, &mut Tools::default()));
         };
-        let heard =
-            event::hear(self.family, update, &mut stage.tools.lock().unwrap_or_else(PoisonError::into_inner));
+        let heard = event::hear(self.family, update, &mut stage.tools());
         match heard {
             Heard::Pass(objects) => objects.iter().for_each(|object| stage.desk.pass(object)),
             Heard::Mode(id) => self.mode_is(&stage, &id),
@@ -236,8 +246,11 @@ impl Ear {
 
     async fn answer(&self, request: Request, stage: Option<Arc<Stage>>) -> Result<Value, ErrorObject> {
         match request {
-            Request::Permission(asked) => Ok(match stage {
-                Some(stage) => self.permission(&asked, &stage).await,
+            Request::Permission(mut asked) => Ok(match stage {
+                Some(stage) => {
+                    stage.tools().complete(asked.tool_call_mut());
+                    self.permission(&asked, &stage).await
+                }
                 None => asked.answer(None),
             }),
             Request::Questions(asked) => {
@@ -281,12 +294,16 @@ impl Ear {
     }
 
     async fn permission(&self, asked: &Permission, stage: &Stage) -> Value {
+        let deny = || {
+            stage.denied.store(true, Ordering::Relaxed);
+            asked.answer(Some(&Verdict::Deny { message: None }))
+        };
         match asked.ruling(stage.mode()) {
             Ruling::Allow => asked.answer(Some(&Verdict::Allow { updated: Vec::new() })),
-            Ruling::Deny => asked.answer(Some(&Verdict::Deny { message: None })),
+            Ruling::Deny => deny(),
             Ruling::Plan => {
                 tell_plan(stage, asked.tool_call_id(), asked.plan().map(ToOwned::to_owned));
-                asked.answer(Some(&Verdict::Deny { message: None }))
+                deny()
             }
             Ruling::Ask => {
                 let mut question = stage.desk.ask_permission(asked.ask(self.question_id()));
@@ -296,7 +313,10 @@ impl Ear {
                     () = stage.stop.cancelled() => None,
                     verdict = question.answer() => verdict,
                 };
-                asked.answer(verdict.as_ref())
+                match verdict {
+                    Some(Verdict::Deny { .. }) => deny(),
+                    other => asked.answer(other.as_ref()),
+                }
             }
         }
     }

@@ -171,6 +171,32 @@ impl Tools {
     }
 }
 
+impl Tools {
+    /// Fills in what a question about a tool leaves out and what was said about that tool before.
+    pub(super) fn complete(&self, tool_call: &mut Value) {
+        let Some(members) = tool_call.as_object_mut() else { return };
+        let Some(tool) = members.get("toolCallId").and_then(Value::as_str).and_then(|id| self.open.get(id))
+        else {
+            return;
+        };
+        let known = [("name", &tool.name), ("title", &tool.title), ("kind", &tool.kind)];
+        for (name, value) in known {
+            if let Some(value) = value
+                && members.get(name).is_none_or(Value::is_null)
+            {
+                members.insert(name.to_owned(), Value::from(value.as_str()));
+            }
+        }
+        let empty =
+            |input: &Value| input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty);
+        if members.get("rawInput").is_none_or(empty)
+            && let Some(args) = tool.args.as_ref().and_then(|args| serde_json::from_str(args.get()).ok())
+        {
+            members.insert("rawInput".to_owned(), args);
+        }
+    }
+}
+
 impl Tool {
     fn called(&self) -> String {
         let kind = self.kind.as_ref().filter(|kind| *kind != "other");

@@ -17,7 +17,7 @@ use super::ear::Stage;
 use super::event::usage_meta;
 use super::link::CallError;
 use super::open::{Connection, Opened, open, refused};
-use super::options::Selector;
+use super::options::{Options, Selector};
 use super::program::Key;
 use crate::BoxFuture;
 use crate::protocol::{ContextQuery, PermissionMode, SendMessage};
@@ -121,8 +121,8 @@ impl Session {
             stop.clone(),
             mode,
         );
-        connection.ear.set_stage(Some(stage));
-        let outcome = self.prompt(&connection, send, desk, stop).await;
+        connection.ear.set_stage(Some(Arc::clone(&stage)));
+        let outcome = self.prompt(&connection, send, &stage).await;
         connection.ear.set_stage(None);
         let lasting = connection.ear.lasting();
         let mut memory = self.shared.memory();
@@ -253,18 +253,17 @@ impl Session {
             }
         });
         match connection.link.call_within(SET_WITHIN, method, &params).await {
-            Ok(_) => Ok(()),
+            Ok(answer) => {
+                // One choice may change what else can be chosen.
+                connection.ear.change_options(|options| options.update(Options::read(&answer)));
+                Ok(())
+            }
             Err(error) => Err(self.failed(connection, what, error).await),
         }
     }
 
-    async fn prompt(
-        &self,
-        connection: &Connection,
-        send: &SendMessage,
-        desk: &Arc<dyn Desk>,
-        stop: &CancellationToken,
-    ) -> Outcome {
+    async fn prompt(&self, connection: &Connection, send: &SendMessage, stage: &Stage) -> Outcome {
+        let Stage { desk, stop, .. } = stage;
         let family = self.shared.config.flavour.family();
         let options = connection.ear.lasting().options;
         let mut init = json!({ "type": format!("{family}/agent_init"), "session_id": connection.session });
@@ -296,7 +295,7 @@ impl Session {
                     }
                 }
                 desk.pass(&finished.to_string());
-                self.ended(stopped.get("stopReason").and_then(Value::as_str))
+                self.ended(stopped.get("stopReason").and_then(Value::as_str), stage)
             }
             Some(Err(error)) => Outcome::Failed(self.failed(connection, "finish the turn", error).await),
             None => {
@@ -307,13 +306,15 @@ impl Session {
     }
 
     /// What the reason means that an agent gives for the end of its turn.
-    fn ended(&self, reason: Option<&str>) -> Outcome {
+    fn ended(&self, reason: Option<&str>, stage: &Stage) -> Outcome {
         let title = self.shared.config.flavour.title();
         let badly = |what: &str| Outcome::EndedBadly { message: format!("{title} {what}") };
         match reason {
             Some("refusal") => badly("refused to go on"),
             Some("max_tokens") => badly("reached its limit of tokens"),
             Some("max_turn_requests") => badly("reached its limit of requests for one turn"),
+            // Who is not allowed to go on and stops has done as it should.
+            Some("cancelled") if stage.has_denied() => Outcome::Ended,
             Some("cancelled") => badly("says that the turn was cancelled, which nobody asked for"),
             Some("end_turn") => Outcome::Ended,
             // A reason that is newer than us is still an end.
