@@ -20,6 +20,7 @@ pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
         claude_takes_a_steer_at_the_border_of_a_tool,
         claude_takes_a_steer_in_its_last_text_as_a_turn_of_its_own,
         claude_killed_in_a_turn_is_told_and_the_session_goes_on,
+        claude_that_wakes_up_by_itself_does_not_disturb_the_next_turn,
         claude_passes_on_the_form_of_a_server_that_belongs_to_the_repository,
         a_program_that_ends_without_a_word_is_an_error_whatever_its_code,
         a_program_that_never_says_that_it_is_idle_still_ends_its_turns,
@@ -219,6 +220,28 @@ fn kill(pid: u32) {
     #[expect(clippy::disallowed_methods, reason = "a test that kills")]
     let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
     assert!(killed.success());
+}
+
+fn claude_that_wakes_up_by_itself_does_not_disturb_the_next_turn() {
+    let Some(world) = World::real("") else { return };
+    run(async {
+        let talk = world.session();
+        for round in 0..3 {
+            let gate = world.work().join(format!("gate{round}"));
+            let command = format!("until test -e {}; do sleep 0.02; done", gate.display());
+            let background = json!({"command": command, "run_in_background": true});
+            let (outcome, _) = talk.says(&format!("{{{{use Bash {background}}}}} {{{{say it runs}}}}")).await;
+            assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
+            let first = programs(&world);
+            // The end of the command and the next turn come at the same time.
+            std::fs::write(&gate, "").unwrap();
+            until(|| processes(gate.to_str().unwrap()).is_empty()).await;
+            let (outcome, events) = talk.says(&format!("{{{{say turn {round}}}}}")).await;
+            assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
+            assert_eq!(texts(&events).last(), Some(&format!("turn {round}")), "{:?}", kinds(&events));
+            assert_eq!(programs(&world), first, "the same program");
+        }
+    });
 }
 
 /// A server of the Model Context Protocol with one tool, which asks the user for a name.

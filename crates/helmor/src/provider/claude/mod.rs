@@ -1,8 +1,8 @@
 //! Claude Code: its stream of JSON and its control protocol, over one program for each session that stays warm between turns.
 //!
-//! [`link`] is the conversation with one running program, [`live`] that program. [`session`] keeps it between turns and starts
-//! another one when it has to. [`turn`] runs a turn over it; [`progress`] knows when that is over and [`outcome`] how; [`ask`] is
-//! what the program wants to know meanwhile. [`catalogue`] asks programs that are thrown away: models, commands, titles.
+//! `link` is the conversation with one running program, `live` that program. `session` keeps it between turns and starts
+//! another one when it has to. `turn` runs a turn over it; `progress` knows when that is over and `outcome` how; `ask` is
+//! what the program wants to know meanwhile. `catalogue` asks programs that are thrown away: models, commands, titles.
 
 mod ask;
 mod catalogue;
