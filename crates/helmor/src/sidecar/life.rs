@@ -17,7 +17,7 @@ const IN_GOOD_ORDER: Duration = Duration::from_secs(8);
 
 /// How long everything may take when the host is gone, or wants us to be. Drivers get this to end what they started; what is
 /// left after it ends with us, because the kernel sees to that. The contract says 2 s for all of it.
-const AT_ONCE: Duration = Duration::from_millis(1500);
+const AT_ONCE: Duration = Duration::from_millis(1200);
 
 /// How long a host that reads slowly has for the last lines.
 const LAST_WORDS: Duration = Duration::from_millis(250);

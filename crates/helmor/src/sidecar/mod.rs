@@ -28,6 +28,7 @@ mod replay;
 mod reply;
 mod serve;
 mod sessions;
+mod spell;
 mod stream;
 mod title;
 mod turn;

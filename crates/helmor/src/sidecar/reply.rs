@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::conversation::{Conversation, Last, Refused, Spoken, Takes, Ticket, event};
+use super::conversation::{Conversation, Last, Refused, Spoken, Takes, Ticket};
 use super::object::{Speaker, write_under};
+use super::spell::event;
 use crate::provider::{Failure, FailureCode};
 
 pub(super) struct Reply {

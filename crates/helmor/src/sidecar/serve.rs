@@ -1,7 +1,7 @@
 //! A sidecar as a whole process: says that it is ready, reads until there is nothing more to read, and ends as the contract says.
 
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -156,7 +156,8 @@ fn core(
 
 fn record(path: &Path) -> Result<Tape, String> {
     let file = File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-    Ok(Tape::new(BufWriter::new(file), TAPE))
+    // Without a buffer: what was said before a sidecar was killed is what one wants to read.
+    Ok(Tape::new(file, TAPE))
 }
 
 /// Says why there is no sidecar.

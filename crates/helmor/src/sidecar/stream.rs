@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::conversation::{Question, ROOM, Sender, Spoken};
 use super::log::Log;
 use super::reply::{Problem, Reply};
+use super::spell::event;
 use crate::BoxFuture;
 use crate::protocol::Steer;
 use crate::provider::{Answer, Asked, Desk, InputAsk, PermissionAsk, Verdict};
@@ -47,7 +48,7 @@ impl Stream {
     ) -> Asked<T> {
         let (conversation, ticket) = (&self.reply.conversation, &self.reply.ticket);
         let write = |line: &mut Vec<u8>| {
-            super::conversation::event(line, Some(&ticket.quoted), kind, members);
+            event(line, Some(&ticket.quoted), kind, members);
         };
         let asked = conversation.ask(ticket, question.clone(), sender, write);
         let conversation = Arc::clone(conversation);

@@ -22,8 +22,10 @@ mod claude_stop;
 mod claude_wire;
 mod codex;
 mod codex_kit;
+mod codex_mcp;
 mod codex_odd;
 mod codex_stop;
+mod codex_wire;
 mod host;
 mod host_fake;
 mod host_kit;
@@ -33,6 +35,7 @@ mod host_streams;
 mod real;
 mod scripted;
 mod sidecar;
+mod sidecar_asks;
 mod sidecar_ends;
 mod sidecar_kit;
 mod sidecar_lines;
@@ -63,8 +66,10 @@ fn main() -> ExitCode {
         claude_stop::trials(),
         claude_wire::trials(),
         codex::trials(),
+        codex_mcp::trials(),
         codex_odd::trials(),
         codex_stop::trials(),
+        codex_wire::trials(),
         check::trials(),
         host::trials(),
         host_orphans::trials(),
@@ -72,6 +77,7 @@ fn main() -> ExitCode {
         host_streams::trials(),
         real::trials(),
         sidecar::trials(),
+        sidecar_asks::trials(),
         sidecar_ends::trials(),
         sidecar_lines::trials(),
     ];

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::Shutdown;
-use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -307,25 +306,26 @@ fn a_sidecar_is_ready_soon_and_small_while_it_waits() {
 }
 
 fn nothing_of_an_agent_survives_its_sidecar() {
-    for end in ["stop", "eof", "kill"] {
+    for (at, end) in ["stop", "eof", "kill"].into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
-        let (script, pid) = (folder.path().join("script.json"), folder.path().join("pid"));
-        let command =
-            format!("setsid sh -c 'echo $$ > {0}.part; mv {0}.part {0}; exec sleep 1000'", pid.display());
-        let steps = json!({"turns":[{"steps":[{"run":["sh","-c",command]}]}]});
+        let script = folder.path().join("script.json");
+        // A number that no other process of this machine sleeps.
+        let nap = format!("{}.{at}", 100_000 + std::process::id());
+        let command = ["sh", "-c", &format!("setsid sleep {nap} & wait")];
+        let steps = json!({ "turns": [{ "steps": [{ "run": command }] }] });
         std::fs::write(&script, steps.to_string()).unwrap();
         let (mut child, mut stdin, mut stdout) =
             child(&["--script", script.to_str().unwrap(), "--log-level", "error"]);
         line(&mut stdout);
         say(&mut stdin, "a", "sendMessage", json!({"sessionId":"s","prompt":"go","provider":"scripted"}));
-        let pid = wait_for(|| std::fs::read_to_string(&pid).ok()?.trim().parse::<u32>().ok());
+        wait_for(|| sleeps(&nap).then_some(()));
         let started = Instant::now();
         match end {
             "stop" => say(&mut stdin, "x", "stopSession", json!({"sessionId":"s","provider":"scripted"})),
             "eof" => drop(stdin),
             _ => child.kill().unwrap(),
         }
-        wait_for(|| (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+        wait_for(|| (!sleeps(&nap)).then_some(()));
         if end == "eof" {
             child.wait().unwrap();
             assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
@@ -333,6 +333,13 @@ fn nothing_of_an_agent_survives_its_sidecar() {
         let _ = child.kill();
         child.wait().unwrap();
     }
+}
+
+/// Whether a process sleeps that long. By what it was started with, because agents number their processes by themselves.
+fn sleeps(nap: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let arguments = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    arguments.into_iter().any(|line| line == format!("sleep\0{nap}\0").into_bytes())
 }
 
 /// Waits until a number has not changed for a while.

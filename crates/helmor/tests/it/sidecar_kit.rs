@@ -51,7 +51,12 @@ impl Host {
             tokio.block_on(async move {
                 theirs.set_nonblocking(true).unwrap();
                 let (input, output) = tokio::net::UnixStream::from_std(theirs).unwrap().into_split();
-                let killed = async { killed.await.unwrap_or(std::future::pending().await) };
+                let killed = async {
+                    match killed.await {
+                        Ok(signal) => signal,
+                        Err(_) => std::future::pending().await,
+                    }
+                };
                 sidecar::converse(input, output, options, killed).await
             })
         });
