@@ -11,6 +11,9 @@ use clap::{Args, Subcommand};
 use outrigger_abp::check::{self as abp_check, Status as AbpStatus};
 use outrigger_abp::host::BackendSpec;
 use outrigger_abp::protocol::{OrderId, WorkOrder};
+use outrigger_helmor::check::{self as helmor_check, Status as HelmorStatus, Turns};
+use outrigger_helmor::host::BridgeSpec;
+use outrigger_helmor::protocol::ProviderName;
 use outrigger_steerable::check::{self as steerable_check, Status as SteerableStatus};
 use outrigger_steerable::host::SidecarSpec;
 use outrigger_supervise::sandbox::{self, Level, Network, Request};
@@ -47,6 +50,58 @@ Examples:
   outrigger check steerable -- steerable-sidecar
   outrigger check steerable --json -- python3 -m my_sidecar | jq 'select(.status==\"fail\")'")]
     Steerable(SteerableArgs),
+    /// A bridge to coding agents that speaks helmor.
+    #[command(after_help = "\
+It is started several times and told wrong lines in every way. Turns are tried with its provider `scripted`, if it has one with
+turns for the prompts `check-short` and `check-long`, or with a real one that --provider names, which may cost money.
+
+Exit status: 0 when no rule is broken (warnings are not), 1 when one is, 125 when it could not be tried.
+
+Examples:
+  outrigger check helmor -- helmor-sidecar
+  outrigger check helmor --provider claude -- helmor-sidecar --api-errors end
+  outrigger check helmor --json -- bun run sidecar.ts | jq 'select(.status==\"fail\")'")]
+    Helmor(HelmorArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct HelmorArgs {
+    /// How long it may take to be ready.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    ready_within: Option<Duration>,
+
+    /// How long an answer may take.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    answer_within: Option<Duration>,
+
+    /// How long a turn may be silent.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    stream_within: Option<Duration>,
+
+    /// How long a heartbeat may take to come; 0 does not wait for one.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    heartbeat_within: Option<Duration>,
+
+    /// How long it may take to leave.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    exit_within: Option<Duration>,
+
+    /// Try turns of this provider: claude, codex, cursor or acp:NAME.
+    #[arg(long, value_name = "NAME", value_parser = provider)]
+    provider: Option<ProviderName>,
+
+    /// What it is told in such a turn.
+    #[arg(long, default_value = "Say hello and do nothing else.", requires = "provider")]
+    prompt: String,
+
+    /// The sidecar and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+fn provider(word: &str) -> Result<ProviderName, String> {
+    ProviderName::from_word(word)
+        .ok_or_else(|| "there are claude, codex, cursor, scripted and acp:NAME".to_owned())
 }
 
 #[derive(Args)]
@@ -138,6 +193,7 @@ pub(crate) fn run(command: CheckCommand, format: Format) -> anyhow::Result<ExitC
         match command {
             CheckCommand::Abp(args) => abp(args, format).await,
             CheckCommand::Steerable(args) => steerable(args, format).await,
+            CheckCommand::Helmor(args) => helmor(args, format).await,
         }
     });
     code.map(ExitCode::from)
@@ -170,6 +226,44 @@ async fn steerable(args: SteerableArgs, format: Format) -> anyhow::Result<u8> {
             SteerableStatus::Fail => Status::Fail,
             SteerableStatus::Warn => Status::Warn,
             SteerableStatus::Skipped => Status::Skipped,
+        },
+        detail: &check.detail,
+        evidence: check.evidence.as_deref(),
+        mend: check.mend,
+    });
+    Ok(tell(found, format))
+}
+
+async fn helmor(args: HelmorArgs, format: Format) -> anyhow::Result<u8> {
+    let usual = helmor_check::Limits::usual();
+    let turns = args.provider.map(|provider| Turns { provider, short: args.prompt, long: None });
+    let limits = helmor_check::Limits {
+        ready: args.ready_within.unwrap_or(usual.ready),
+        answer: args.answer_within.unwrap_or(usual.answer),
+        stream: args.stream_within.unwrap_or(usual.stream),
+        heartbeat: args.heartbeat_within.or(usual.heartbeat).filter(|within| !within.is_zero()),
+        exit: args.exit_within.unwrap_or(usual.exit),
+        turns,
+        ..usual
+    };
+    let (program, rest) = args.command.split_first().context("no program was given")?;
+    let (here, request) = surroundings()?;
+    let spec = BridgeSpec::new("sidecar", program, here, request).args(rest).inherit_env();
+    let supervisor = trees::supervisor();
+    let mut owner = Owner::watch(StdinArg::Null)?;
+    let report = tokio::select! {
+        report = helmor_check::run(&supervisor, &spec, &limits) => report,
+        _ = owner.next() => return Ok(INTERRUPTED),
+    };
+    let found = report.checks.iter().map(|check| Found {
+        event: "check",
+        name: check.name,
+        rule: check.rule,
+        status: match check.status {
+            HelmorStatus::Pass => Status::Pass,
+            HelmorStatus::Fail => Status::Fail,
+            HelmorStatus::Warn => Status::Warn,
+            HelmorStatus::Skipped => Status::Skipped,
         },
         detail: &check.detail,
         evidence: check.evidence.as_deref(),

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use outrigger_abp::conduct::{self, Afterwards, ConductError, Job};
 use outrigger_abp::govern::{self, Approver, Choice, OnDenied};
 use outrigger_abp::host::{Foreign, Noise, Pulse, Remote, Terms};
@@ -118,7 +118,8 @@ async fn go(args: RunArgs, format: Format) -> anyhow::Result<u8> {
     match conducted {
         Ok(concluded) => live.concluded(&concluded, args.out.as_deref()),
         Err(ConductError::Stopped) => Ok(screen::CANCELLED),
-        Err(error) => Err(error.into()),
+        // Its sentence has its cause in it.
+        Err(error) => Err(anyhow!("{error}")),
     }
 }
 

@@ -156,7 +156,7 @@ fn an_error_of_the_models_server_is_the_error_of_the_run() {
 #[test]
 fn an_agent_that_is_not_installed_is_said_with_the_way_to_get_it() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = outrigger(["run", "x", "--backend", "claude"]);
+    let mut command = outrigger(["run", "x", "--backend", "claude", "--in-place"]);
     command
         .current_dir(folder.path())
         .env("PATH", "/nowhere")
