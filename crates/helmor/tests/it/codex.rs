@@ -26,7 +26,7 @@ pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
 }
 
 fn codex_runs_a_whole_turn_and_tells_all_of_it_under_one_thread() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let (outcome, events) = turn(&session, bench.send("{{think hello there}}")).await;
@@ -55,7 +55,7 @@ fn codex_runs_a_whole_turn_and_tells_all_of_it_under_one_thread() {
 }
 
 fn codex_stays_warm_between_turns() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         assert!(session.warm_since().is_none());
@@ -77,7 +77,7 @@ fn codex_stays_warm_between_turns() {
 }
 
 fn codex_runs_a_command_that_is_allowed_once_and_asks_again() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         for round in 1..=2 {
@@ -97,7 +97,7 @@ fn codex_runs_a_command_that_is_allowed_once_and_asks_again() {
 }
 
 fn codex_does_not_ask_again_what_is_allowed_for_the_session() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let running = begin(&session, bench.asking("{{run echo again >> made}}"));
@@ -116,7 +116,7 @@ fn codex_does_not_ask_again_what_is_allowed_for_the_session() {
 }
 
 fn codex_does_not_run_what_is_denied() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let running = begin(&session, bench.asking("{{run touch made}}"));
@@ -131,7 +131,7 @@ fn codex_does_not_run_what_is_denied() {
 }
 
 fn codex_applies_a_patch_that_is_allowed() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let running = begin(&session, bench.asking("{{patch made.txt hello}}"));
@@ -149,7 +149,7 @@ fn codex_applies_a_patch_that_is_allowed() {
 }
 
 fn codex_asks_the_user_in_plan_mode() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let plan = SendMessage { permission_mode: Some(PermissionMode::Plan), ..bench.send("{{ask}}") };
@@ -176,7 +176,7 @@ fn codex_asks_the_user_in_plan_mode() {
 }
 
 fn codex_tells_a_failure_of_the_model_server_once_with_its_word() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         for (status, code, words) in [
@@ -198,7 +198,7 @@ fn codex_tells_a_failure_of_the_model_server_once_with_its_word() {
 }
 
 fn codex_fails_when_the_answer_is_cut_or_fails() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         for directive in ["{{cut}}", "{{fail}}"] {
@@ -231,7 +231,7 @@ pub(crate) const PICTURE: &[u8] = &[
 ];
 
 fn codex_sends_pictures() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let path = bench.work().join("point.png");
         std::fs::write(&path, PICTURE).unwrap();
@@ -244,7 +244,7 @@ fn codex_sends_pictures() {
 }
 
 fn codex_uses_the_model_the_effort_and_the_speed_of_the_turn() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let effort = outrigger_helmor::protocol::Effort("high".to_owned());
@@ -262,7 +262,7 @@ fn codex_uses_the_model_the_effort_and_the_speed_of_the_turn() {
 }
 
 fn codex_compacts() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         turn(&session, bench.send("{{say something}}")).await;
@@ -276,7 +276,7 @@ fn codex_compacts() {
 }
 
 fn codex_works_on_a_goal_until_it_is_reached() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let goal = r#"/goal {{use update_goal {"status":"complete"}}}"#;
@@ -291,7 +291,7 @@ fn codex_works_on_a_goal_until_it_is_reached() {
 }
 
 fn codex_rests_when_its_goal_is_paused() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let running = begin(&session, bench.send("/goal {{trickle 2}}"));

@@ -40,8 +40,13 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// The real one with a model server; `None` where it is not installed. `config` is added to its configuration.
-    pub(crate) fn real(config: &str) -> Option<Self> {
+    /// The real one with a model server; `None` where it is not installed.
+    pub(crate) fn real() -> Option<Self> {
+        Self::real_with("")
+    }
+
+    /// The same with more in its configuration.
+    pub(crate) fn real_with(config: &str) -> Option<Self> {
         let program = real::codex()?;
         let model = Model::start("responses");
         let folder = tempfile::tempdir().unwrap();
@@ -50,9 +55,9 @@ impl Bench {
         std::fs::create_dir(folder.path().join("work")).unwrap();
         let port = model.port;
         let config = format!(
-            "model_provider = \"fake\"\nmodel = \"gpt-5.5\"\n{config}\n[model_providers.fake]\nname = \"fake\"\n\
+            "model_provider = \"fake\"\nmodel = \"gpt-5.5\"\n[model_providers.fake]\nname = \"fake\"\n\
              base_url = \"http://127.0.0.1:{port}/v1\"\nenv_key = \"FAKE_KEY\"\nwire_api = \"responses\"\n\
-             request_max_retries = 1\nstream_max_retries = 1\n"
+             request_max_retries = 1\nstream_max_retries = 1\n{config}"
         );
         std::fs::write(home.join("config.toml"), config).unwrap();
         // The environment of a test is that of all tests, so a script sets what belongs to this one.

@@ -32,7 +32,7 @@ pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
 }
 
 fn codex_stops_in_its_text_and_goes_on_with_the_next_turn() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let running = begin(&session, bench.send("{{trickle 100}}"));
@@ -51,7 +51,7 @@ fn codex_stops_in_its_text_and_goes_on_with_the_next_turn() {
 }
 
 fn codex_stops_a_command_with_everything_that_it_started() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let survived = bench.work().join("survived");
@@ -85,7 +85,7 @@ fn codex_stops_a_command_with_everything_that_it_started() {
 }
 
 fn codex_stops_while_it_waits_for_a_permission() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let running = begin(&session, bench.asking("{{run touch made}}"));
@@ -104,7 +104,7 @@ fn codex_stops_while_it_waits_for_a_permission() {
 }
 
 fn codex_stops_before_there_is_a_turn() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let running = begin(&session, bench.send("{{run touch made}}"));
@@ -125,7 +125,7 @@ fn codex_stops_before_there_is_a_turn() {
 }
 
 fn codex_stops_working_on_a_goal() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let running = begin(&session, bench.send("/goal {{say working}}"));
@@ -146,7 +146,7 @@ fn place(events: &[Value], wanted: impl Fn(&Value) -> bool) -> usize {
 }
 
 fn codex_is_steered_in_its_last_text() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let running = begin(&session, bench.send("{{trickle 50}}"));
@@ -165,7 +165,7 @@ fn codex_is_steered_in_its_last_text() {
 }
 
 fn codex_is_steered_at_a_tool() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let running = begin(&session, bench.send("{{run sleep 1}}"));
@@ -180,7 +180,7 @@ fn codex_is_steered_at_a_tool() {
 }
 
 fn codex_is_steered_with_a_picture() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let path = bench.work().join("point.png");
         std::fs::write(&path, PICTURE).unwrap();
@@ -198,7 +198,7 @@ fn codex_is_steered_with_a_picture() {
 }
 
 fn codex_goes_on_with_a_thread_of_an_earlier_program() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         let (_, events) = turn(&session, bench.send("{{say first}}")).await;
@@ -231,7 +231,7 @@ fn codex_goes_on_with_a_thread_of_an_earlier_program() {
 }
 
 fn codex_tells_that_a_thread_is_lost_and_starts_anew() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         for lost in ["01a1e32a-0a7f-7ab2-9f2b-f059b05cba54", "nonsense"] {
             let session = bench.session();
@@ -249,7 +249,7 @@ fn codex_tells_that_a_thread_is_lost_and_starts_anew() {
 }
 
 fn codex_that_is_killed_fails_the_turn_and_the_next_one_goes_on() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let session = bench.session();
         turn(&session, bench.send("{{say first}}")).await;
@@ -296,7 +296,7 @@ fn codex_that_cannot_start_says_why() {
 }
 
 fn codex_makes_a_title_without_a_trace() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let request = |prompt: &str, model: Option<&str>| TitleRequest {
             prompt: prompt.to_owned(),
@@ -317,7 +317,7 @@ fn codex_makes_a_title_without_a_trace() {
 }
 
 fn codex_lists_its_models_and_its_commands() {
-    let Some(bench) = Bench::real("") else { return };
+    let Some(bench) = Bench::real() else { return };
     run(async {
         let models = bench.codex.models(None).await.unwrap();
         let known = models.iter().find(|model| model.id == "gpt-5.5").unwrap();

@@ -52,7 +52,9 @@ impl Run<'_> {
                 self.turn = about.turn().map(str::to_owned).or_else(|| self.turn.take());
                 self.begun = true;
                 self.next_of_goal = None;
+                self.look_around();
             }
+            "mcpServer/startupStatus/updated" => self.look_around(),
             "turn/completed" if about.turn() == self.turn.as_deref() || self.turn.is_none() => {
                 return self.completed(params).await;
             }
@@ -67,6 +69,13 @@ impl Run<'_> {
             _ => {}
         }
         None
+    }
+
+    /// As long as no tool has been called, everything that runs is of the server itself, as its MCP servers are.
+    fn look_around(&mut self) {
+        if !self.tools {
+            self.before = self.server.processes();
+        }
     }
 
     /// Sub-agents have threads of their own. What they say is theirs, but a stop must reach them.
@@ -92,6 +101,7 @@ impl Run<'_> {
 
     fn note_item(&mut self, method: &str, params: &RawValue) {
         let Some(item) = WithItem::read(params) else { return };
+        self.tools |= !matches!(item.kind.as_str(), "userMessage" | "agentMessage" | "reasoning");
         match (method, item.kind.as_str()) {
             ("item/started", "fileChange") => {
                 if let Some(changes) = item.changes {

@@ -40,8 +40,10 @@ pub(super) struct Run<'s> {
     pub(super) begun: bool,
     pub(super) goal: Goal,
     pub(super) questions: Questions,
-    /// What ran before the turn, so that it can be told what the turn left.
+    /// What ran before the first tool of the turn, so that it can be told what the turn left.
     pub(super) before: Vec<Identity>,
+    /// Whether a tool may run.
+    pub(super) tools: bool,
     /// The threads of sub-agents, and which turn they are in.
     pub(super) others: HashMap<String, String>,
     send: SendMessage,
@@ -89,6 +91,7 @@ impl<'s> Run<'s> {
             session,
             questions: Questions::new(Arc::clone(&server), Arc::clone(&desk)),
             before: server.processes(),
+            tools: false,
             server,
             ear,
             thread,
