@@ -16,6 +16,7 @@
 mod abp;
 pub mod engine;
 mod frames;
+mod helmor;
 mod lines;
 mod mustard;
 mod rpc;
@@ -39,10 +40,12 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("mustard", mustard::mustard),
     ("abp", abp::abp),
     ("sse", sse::sse),
+    ("helmor", helmor::helmor),
 ];
 
 pub use abp::abp;
 pub use frames::frames;
+pub use helmor::helmor;
 pub use lines::lines;
 pub use mustard::mustard;
 pub use rpc::rpc;
