@@ -183,15 +183,30 @@ impl Connection {
         self.lines.send(line).await.map_err(|_| BridgeError::Lost { method, lost: self.lost() })
     }
 
-    /// Stops a turn that the host has given up.
+    /// Stops a turn that the host has given up, without anybody waiting for that.
     pub(super) fn stop_unattended(self: &Arc<Self>, turn: ToStop) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let connection = Arc::clone(self);
-        runtime.spawn(async move {
-            let params = turn.params();
-            // The session is free again when the order of the lines is certain, or when there is no hope of it.
-            let _ = timeout(TELL, connection.post("stopSession", &params)).await;
-        });
+        runtime.spawn(async move { connection.stop_turn(turn).await });
+    }
+
+    /// Stops a turn, and says whether that was answered. Its session is free again when the order of the lines is certain, or
+    /// when there is no hope of it.
+    async fn stop_turn(&self, turn: ToStop) -> Answered {
+        let id = self.next_id();
+        let Ok(stopped) = self.hub.expect(&id) else { return Answered::Yes };
+        let _forget = Forget { hub: &self.hub, id: &id };
+        let told = timeout(TELL, self.say("stopSession", &id, &turn.params())).await;
+        drop(turn);
+        match told {
+            Ok(Ok(())) => match timeout(self.terms.waits.stop, stopped).await {
+                Ok(_) => Answered::Yes,
+                Err(_) => Answered::No,
+            },
+            // A sidecar that is gone is not to be blamed for its silence.
+            Ok(Err(_)) => Answered::Yes,
+            Err(_) => Answered::No,
+        }
     }
 
     /// It is gone, and everything that it said was heard: what is open ends.
@@ -237,14 +252,8 @@ impl Connection {
     async fn silent(self: Arc<Self>, id: String, after: Duration) {
         let Some(turn) = self.hub.end(&id, StreamEnd::Silent { after }) else { return };
         let heard = self.counts.lines.load(Ordering::Relaxed);
-        let params = turn.params();
-        let (stop, within) = (self.next_id(), self.terms.waits.stop);
-        let Ok(stopped) = self.hub.expect(&stop) else { return };
-        let _forget = Forget { hub: &self.hub, id: &stop };
-        let told = timeout(TELL, self.say("stopSession", &stop, &params)).await;
-        drop(turn);
-        let answered = matches!(told, Ok(Ok(()))) && matches!(timeout(within, stopped).await, Ok(Ok(_)));
-        if !answered && self.counts.lines.load(Ordering::Relaxed) == heard {
+        let answered = self.stop_turn(turn).await;
+        if answered == Answered::No && self.counts.lines.load(Ordering::Relaxed) == heard {
             let detail = format!("nothing was heard for {after:?}, and `stopSession` was not answered");
             self.handle.fault(Fault::Unhealthy, detail).await;
         }
@@ -299,6 +308,13 @@ impl Connection {
             Err(refusal) => drop(self.lines.try_send(refusal)),
         }
     }
+}
+
+/// Whether a stop was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answered {
+    Yes,
+    No,
 }
 
 /// Makes sure that a request that is given up has no place.

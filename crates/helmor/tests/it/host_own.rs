@@ -14,7 +14,7 @@ use outrigger_supervise::launch::Status;
 use serde_json::{Value, json};
 
 use crate::host::kill;
-use crate::host_kit::{millis, of, own_child, passed, quick, read, supervisor, trial};
+use crate::host_kit::{is_there, millis, of, own_child, passed, quick, read, supervisor, trial};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -159,14 +159,6 @@ async fn killed() {
     assert!(end.is_good() && !said.is_empty());
     assert_eq!(bridge.resume_id("s"), Some((ProviderName::Scripted, INIT.to_owned())));
     bridge.shutdown().await;
-}
-
-/// Whether any process has this argument.
-fn is_there(mark: &str) -> bool {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .filter_map(|process| std::fs::read(process.path().join("cmdline")).ok())
-        .any(|line| line.split(|byte| *byte == 0).any(|argument| argument == mark.as_bytes()))
 }
 
 async fn leaves() {

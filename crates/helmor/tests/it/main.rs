@@ -27,6 +27,7 @@ mod codex_odd;
 mod codex_stop;
 mod codex_wire;
 mod host;
+mod host_calls;
 mod host_fake;
 mod host_kit;
 mod host_orphans;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         codex_wire::trials(),
         check::trials(),
         host::trials(),
+        host_calls::trials(),
         host_orphans::trials(),
         host_own::trials(),
         host_streams::trials(),
