@@ -59,9 +59,15 @@ pub fn linked_directories_preamble(directories: &[impl AsRef<Path>]) -> Option<S
 pub fn text_of(prompt: &str, images: &[impl AsRef<Path>], directories: &[impl AsRef<Path>]) -> String {
     let text = strip_image_marks(prompt, images);
     match linked_directories_preamble(directories) {
-        Some(preamble) if !text.starts_with('/') => format!("{preamble}\n\n{text}"),
+        Some(preamble) if !is_command(&text) => format!("{preamble}\n\n{text}"),
         Some(_) | None => text,
     }
+}
+
+/// Whether a text begins with the name of a command, and not with a path.
+fn is_command(text: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    text.starts_with('/') && first.len() > 1 && !first[1..].contains('/')
 }
 
 /// The blocks of a message: the text, then each picture as base64. What cannot be read or finds no room is a text that says
@@ -158,6 +164,7 @@ mod tests {
             "{text}"
         );
         assert_eq!(text_of("/compact", NONE, &["/one"]), "/compact");
+        assert!(text_of("/etc/hosts is wrong", NONE, &["/one"]).starts_with('['), "a path is no command");
     }
 
     #[tokio::test]

@@ -220,6 +220,19 @@ fn claude_goes_on_with_a_session_and_says_when_there_is_none() {
         let request = asked("resumed").pop().unwrap();
         assert!(request["newest"].as_str().unwrap().contains("the first word"), "{request}");
 
+        // A host that has learned the first name keeps to it when `/clear` gives the session another one.
+        let resume = || Some(id.clone());
+        talk.turn(SendMessage { resume: resume(), ..talk.send("/clear") }).await;
+        let warm = programs(&world);
+        let (_, cleared) = talk.turn(SendMessage { resume: resume(), ..talk.send("{{say cleared}}") }).await;
+        assert_ne!(session_id(&cleared), id);
+        assert_eq!(programs(&world), warm, "the same program");
+        talk.session.close().await;
+        let (_, events) =
+            talk.turn(SendMessage { resume: resume(), ..talk.send("{{say still cleared}}") }).await;
+        assert_eq!(session_id(&events), session_id(&cleared));
+        talk.session.close().await;
+
         for lost in ["12345678-1234-4234-8234-123456789012", "no such thing"] {
             let talk = world.session();
             let send = SendMessage { resume: Some(lost.to_owned()), ..talk.send("{{say anew}}") };

@@ -118,22 +118,23 @@ async fn answer(link: &Link, prompt: &str) -> Result<String, Failure> {
     link.write(frame::user(&frame::uuid(), &message)).await;
     let mut seen = Seen::default();
     while let Some(heard) = said.recv().await {
-        match heard {
-            Said::Line(Kind::Assistant, line) => seen.trouble = frame::made_up(&line).or(seen.trouble),
-            Said::Line(Kind::Result, line) => {
-                let result: Value = serde_json::from_str(&line).unwrap_or_default();
-                return match outcome::of(&result, &seen) {
-                    Outcome::Failed(failure) => Err(failure),
-                    Outcome::EndedBadly { message } => Err(Failure::new(FailureCode::Provider, message)),
-                    Outcome::Ended | Outcome::Aborted => {
-                        Ok(result["result"].as_str().unwrap_or_default().to_owned())
-                    }
-                };
-            }
-            Said::Line(..) | Said::Noise(_) => {}
+        let Said::Line(line) = heard else { continue };
+        if line.kind == Kind::Assistant {
+            seen.trouble = frame::made_up(&line.text).or(seen.trouble);
+        }
+        if line.kind == Kind::Result {
+            return answer_in(&serde_json::from_str(&line.text).unwrap_or_default(), &seen);
         }
     }
     Err(link.agent.last_words("Claude Code ended without an answer").await)
+}
+
+fn answer_in(result: &Value, seen: &Seen) -> Result<String, Failure> {
+    match outcome::of(result, seen) {
+        Outcome::Failed(failure) => Err(failure),
+        Outcome::EndedBadly { message } => Err(Failure::new(FailureCode::Provider, message)),
+        Outcome::Ended | Outcome::Aborted => Ok(result["result"].as_str().unwrap_or_default().to_owned()),
+    }
 }
 
 fn models_in(introduction: &Value) -> Vec<Model> {

@@ -10,7 +10,7 @@ use outrigger_supervise::driver::Output;
 use outrigger_wire::line::{Item, LineReader, LineWriter, dialect};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use super::frame::{self, Kind};
 use crate::provider::Failure;
@@ -22,6 +22,12 @@ const TO_WRITE: usize = 64;
 /// Lines of the program that wait for their turn's loop.
 const TO_HANDLE: usize = 64;
 
+/// A line from this length on counts against what long lines together may take.
+const LONG: usize = 64 << 10;
+
+/// How many KiB of long lines may wait for their turn's loop; the longest line alone may have as many.
+const LONG_LINES: u32 = 64 << 10;
+
 /// One running program. Dropping it kills the program's tree.
 pub(super) struct Link {
     pub(super) agent: Agent,
@@ -32,10 +38,30 @@ pub(super) struct Link {
 /// Something that the program said during a turn.
 #[derive(Debug)]
 pub(super) enum Said {
-    /// A line, checked to be a JSON object.
-    Line(Kind, String),
+    /// A line.
+    Line(Line),
     /// Something that was no line; for the log.
     Noise(String),
+}
+
+/// A line of the program, checked to be a JSON object.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) kind: Kind,
+    pub(super) text: String,
+    /// The room that a long line takes of what may wait.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Line {
+    /// What the program says it does, if that is what the line is about.
+    pub(super) fn state(&self) -> Option<String> {
+        if self.kind != Kind::System {
+            return None;
+        }
+        let system: frame::System = serde_json::from_str(&self.text).ok()?;
+        (system.subtype == "session_state_changed").then_some(system.state)
+    }
 }
 
 /// Why a control request has no answer.
@@ -97,8 +123,8 @@ impl Link {
 
     /// Deals with what was said when the turn was over.
     pub(super) fn said_too_late(&self, said: &Said) {
-        if let Said::Line(kind, line) = said {
-            unheard(*kind, line, &self.shared, &self.out);
+        if let Said::Line(line) = said {
+            unheard(line, &self.shared, &self.out);
         }
     }
 
@@ -199,6 +225,7 @@ async fn write(mut writer: LineWriter<tokio::net::unix::pipe::Sender>, mut lines
 }
 
 async fn read(mut reader: LineReader<Output>, shared: Arc<Shared>, out: mpsc::WeakSender<String>) {
+    let room = Arc::new(Semaphore::new(LONG_LINES as usize));
     loop {
         let said = match reader.next().await {
             Ok(Some(Item::Line(line))) => match line.text() {
@@ -208,7 +235,11 @@ async fn read(mut reader: LineReader<Output>, shared: Arc<Shared>, out: mpsc::We
                         continue;
                     }
                     Ok(Kind::Quiet) => continue,
-                    Ok(kind) => Said::Line(kind, text.to_owned()),
+                    Ok(kind) => {
+                        let text = text.to_owned();
+                        let _room = take(&room, text.len()).await;
+                        Said::Line(Line { kind, text, _room })
+                    }
                     Err(error) => Said::Noise(format!("a line of Claude Code is no message ({error})")),
                 },
                 Err(error) => Said::Noise(format!("a line of Claude Code is no text ({error})")),
@@ -232,37 +263,35 @@ async fn read(mut reader: LineReader<Output>, shared: Arc<Shared>, out: mpsc::We
             },
             None => said,
         };
-        if let (Said::Line(kind, line), Some(out)) = (&said, out.upgrade()) {
-            unheard(*kind, line, &shared, &out);
+        if let (Said::Line(line), Some(out)) = (&said, out.upgrade()) {
+            unheard(line, &shared, &out);
         }
     }
     shared.closed();
 }
 
+/// Waits until a line of this length may wait. The room is given back when the line has been handled.
+async fn take(room: &Arc<Semaphore>, length: usize) -> Option<OwnedSemaphorePermit> {
+    if length < LONG {
+        return None;
+    }
+    let kib = u32::try_from(length >> 10).unwrap_or(LONG_LINES).min(LONG_LINES);
+    // Nobody closes it.
+    Arc::clone(room).acquire_many_owned(kib).await.ok()
+}
+
 /// What is said while nobody listens. What it asks must be answered, or it would wait for ever; what it begins is interrupted, and
 /// the next turn tells the model what it was about.
-fn unheard(kind: Kind, line: &str, shared: &Shared, out: &mpsc::Sender<String>) {
-    match kind {
-        Kind::Request => refuse(line, out),
-        Kind::System => {
-            let Ok(system) = serde_json::from_str::<frame::System>(line) else { return };
-            if system.subtype != "session_state_changed" {
-                return;
-            }
-            let busy = system.state != "idle";
-            if busy && !shared.unattended.send_replace(busy) {
-                let _ =
-                    out.try_send(frame::request("outrigger-unattended", &json!({"subtype": "interrupt"})));
-            }
-            shared.unattended.send_replace(busy);
+fn unheard(line: &Line, shared: &Shared, out: &mpsc::Sender<String>) {
+    if line.kind == Kind::Request {
+        refuse(&line.text, out);
+    }
+    if let Some(state) = line.state() {
+        let busy = state != "idle";
+        let was_busy = shared.unattended.send_replace(busy);
+        if busy && !was_busy {
+            let _ = out.try_send(frame::request("outrigger-unattended", &json!({"subtype": "interrupt"})));
         }
-        Kind::Answer
-        | Kind::Cancel
-        | Kind::Quiet
-        | Kind::Lifecycle
-        | Kind::Assistant
-        | Kind::Result
-        | Kind::Plain => {}
     }
 }
 

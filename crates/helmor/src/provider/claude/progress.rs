@@ -66,14 +66,22 @@ impl Progress {
         if self.reports && !self.idle {
             return End::NotYet;
         }
-        let all_done = if self.tracks { self.open.is_empty() } else { self.results >= self.written };
-        match (self.results, all_done) {
+        match (self.results, self.all_done()) {
             // A command that only the program itself understood may end without a result.
             (0, true) if self.reports && self.has_run => End::Soon,
             (0, _) => End::NotYet,
             (_, true) => End::Now,
             (_, false) => End::Soon,
         }
+    }
+
+    /// Whether everything we wrote has had its result, whatever the program does now.
+    pub(super) fn all_answered(&self) -> bool {
+        self.results > 0 && self.all_done()
+    }
+
+    fn all_done(&self) -> bool {
+        if self.tracks { self.open.is_empty() } else { self.results >= self.written }
     }
 
     /// Whether the program has begun with what we wrote.

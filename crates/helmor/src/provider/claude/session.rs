@@ -25,6 +25,9 @@ const LEAVES_WITHIN: Duration = Duration::from_millis(500);
 /// How long what a program began by itself may take to end, once it has been interrupted.
 const RESTS_WITHIN: Duration = Duration::from_secs(2);
 
+/// How many names of a session are remembered.
+const NAMES: usize = 32;
+
 /// A session of the host.
 pub(super) struct Session {
     home: Arc<Home>,
@@ -35,9 +38,32 @@ pub(super) struct Session {
 #[derive(Default)]
 struct State {
     live: Option<Arc<Live>>,
-    /// Claude Code's name of the session, known since a program introduced it.
-    resume: Option<String>,
+    /// Claude Code's names of the session, the present one last. `/clear` gives it a new one, and hosts that have learned the
+    /// first one go on using it.
+    names: Vec<String>,
     used: Option<Instant>,
+}
+
+impl State {
+    /// What is to be gone on with when the host says this.
+    fn meant_by(&self, resume: Option<&String>) -> Option<String> {
+        match resume {
+            Some(name) if !self.names.contains(name) => Some(name.clone()),
+            Some(_) | None => self.names.last().cloned(),
+        }
+    }
+
+    /// The name that a program gave it.
+    fn is_called(&mut self, name: String) {
+        if self.names.last() == Some(&name) {
+            return;
+        }
+        self.names.retain(|known| *known != name);
+        if self.names.len() == NAMES {
+            self.names.remove(0);
+        }
+        self.names.push(name);
+    }
 }
 
 impl Session {
@@ -73,7 +99,9 @@ impl Session {
         };
         let (outcome, keep) = turn::run(&live, heard, &mut turn).await;
         let mut state = self.lock();
-        state.resume = live.now().session_id.clone().or(state.resume.take());
+        if let Some(name) = live.now().session_id.clone() {
+            state.is_called(name);
+        }
         state.used = Some(Instant::now());
         if keep == Keep::Gone {
             state.live = None;
@@ -86,7 +114,7 @@ impl Session {
         let state = self.lock();
         let live = state.live.as_ref()?;
         let now = live.now();
-        let same_session = send.resume.is_none() || send.resume == now.session_id;
+        let same_session = send.resume.is_none() || state.meant_by(send.resume.as_ref()) == now.session_id;
         let can_mode = mode_of(send) != PermissionMode::BypassPermissions || live.can_bypass;
         let fits = live.link.is_open() && live.fixed == *fixed && same_session && can_mode;
         drop(now);
@@ -97,14 +125,14 @@ impl Session {
     async fn fresh(&self, turn: &Turn, fixed: Fixed) -> Result<(Arc<Live>, Heard), Failure> {
         self.close().await;
         let send = &turn.send;
-        let resume = send.resume.clone().or_else(|| self.lock().resume.clone());
+        let resume = self.lock().meant_by(send.resume.as_ref());
         let mut changing = Changing { model: send.model.clone(), mode: mode_of(send), resume };
         let name = format!("claude:{}", self.name);
         let started = match Live::start(&self.home, name.clone(), fixed.clone(), changing.clone()).await {
             Err(StartError::NoConversation(why)) => {
                 let lost = changing.resume.take().unwrap_or_default();
                 turn.desk.context_lost(&lost, &why);
-                self.lock().resume = None;
+                self.lock().names.clear();
                 Live::start(&self.home, name, fixed, changing).await
             }
             started => started,
@@ -137,7 +165,7 @@ impl Session {
 
     /// A program that is thrown away after a question about a session that nobody runs.
     async fn to_be_asked(&self, query: &ContextQuery) -> Result<Live, Failure> {
-        let resume = query.provider_session_id.clone().or_else(|| self.lock().resume.clone());
+        let resume = self.lock().meant_by(query.provider_session_id.as_ref());
         let environment = launch::environment(&[], query.agent_proxy.as_ref());
         let fixed = Fixed::throw_away(query.cwd.clone(), environment);
         let model = Some(query.model.clone()).filter(|model| !model.is_empty());
@@ -184,5 +212,34 @@ impl AgentSession for Session {
                 live.link.agent.stop(LEAVES_WITHIN).await;
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_name_of_a_session_means_its_present_one() {
+        let mut state = State::default();
+        let old = "old".to_owned();
+        assert_eq!(state.meant_by(None), None);
+        assert_eq!(state.meant_by(Some(&old)), Some(old.clone()));
+        state.is_called(old.clone());
+        state.is_called("new".to_owned());
+        assert_eq!(state.meant_by(Some(&old)).as_deref(), Some("new"));
+        assert_eq!(state.meant_by(None).as_deref(), Some("new"));
+        assert_eq!(state.meant_by(Some(&"foreign".to_owned())).as_deref(), Some("foreign"));
+        state.is_called(old.clone());
+        assert_eq!(state.meant_by(None), Some(old));
+    }
+
+    #[test]
+    fn only_so_many_names_are_remembered() {
+        let mut state = State::default();
+        for name in 0..=NAMES {
+            state.is_called(name.to_string());
+        }
+        assert_eq!((state.names.len(), state.names[0].as_str()), (NAMES, "1"));
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::ask::{self, Ask, Reply};
 use super::frame::{self, Kind};
-use super::link::Said;
+use super::link::{Line, Said};
 use super::live::{Heard, Live};
 use super::outcome::{self, Seen};
 use super::progress::{End, Progress};
@@ -162,7 +162,7 @@ impl Talk<'_> {
 
     async fn hear(&mut self, said: Said) {
         let (kind, line) = match said {
-            Said::Line(kind, line) => (kind, line),
+            Said::Line(line) => (line.kind, line.text),
             Said::Noise(noise) => return self.desk.log(&noise),
         };
         match kind {
@@ -250,7 +250,7 @@ impl Talk<'_> {
     async fn died(&mut self) -> (Outcome, Keep) {
         self.questions.abort_all();
         let outcome = match self.result.take() {
-            Some(result) if self.progress.open().is_empty() => outcome::of(&result, &self.seen),
+            Some(result) if self.progress.all_answered() => outcome::of(&result, &self.seen),
             Some(_) | None => {
                 let words = self.live.link.agent.last_words("Claude Code ended in the middle of a turn");
                 Outcome::Failed(words.await)
@@ -302,9 +302,8 @@ impl Talk<'_> {
                     Err(_) => return false,
                 },
                 heard = said.recv() => match heard {
-                    Some(Said::Line(Kind::System, line)) => self.rested(&line),
-                    Some(Said::Line(Kind::Result, _)) => self.progress.result(),
-                    Some(_) => {}
+                    Some(Said::Line(line)) => self.rested(&line),
+                    Some(Said::Noise(_)) => {}
                     None => return false,
                 },
             }
@@ -312,10 +311,13 @@ impl Talk<'_> {
         true
     }
 
-    fn rested(&mut self, line: &str) {
-        match serde_json::from_str::<frame::System>(line) {
-            Ok(system) if system.subtype == "session_state_changed" => self.progress.state(&system.state),
-            Ok(_) | Err(_) => {}
+    /// What is said after the stop is only of interest for whether it is the last.
+    fn rested(&mut self, line: &Line) {
+        if line.kind == Kind::Result {
+            self.progress.result();
+        }
+        if let Some(state) = line.state() {
+            self.progress.state(&state);
         }
     }
 }
