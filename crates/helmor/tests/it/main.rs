@@ -14,6 +14,7 @@ mod acp;
 mod acp_kit;
 mod acp_real;
 mod acp_stop;
+mod acp_wire;
 mod check;
 mod claude;
 mod claude_kit;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         acp::trials(),
         acp_real::trials(),
         acp_stop::trials(),
+        acp_wire::trials(),
         scripted::trials(),
         claude::trials(),
         claude_settings::trials(),
