@@ -238,7 +238,8 @@ fn claude_that_wakes_up_by_itself_does_not_disturb_the_next_turn() {
             until(|| processes(gate.to_str().unwrap()).is_empty()).await;
             let (outcome, events) = talk.says(&format!("{{{{say turn {round}}}}}")).await;
             assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
-            assert_eq!(texts(&events).last(), Some(&format!("turn {round}")), "{:?}", kinds(&events));
+            // Where the program wakes up within the turn, the host sees that too.
+            assert!(texts(&events).contains(&format!("turn {round}")), "{:?}", kinds(&events));
             assert_eq!(programs(&world), first, "the same program");
         }
     });

@@ -107,6 +107,9 @@ impl Link {
         let (sink, said) = mpsc::channel(TO_HANDLE);
         let mut state = self.shared.lock();
         state.sink = state.open.then_some(sink);
+        drop(state);
+        // From here on somebody sees what it does.
+        self.shared.unattended.send_replace(false);
         said
     }
 
@@ -121,10 +124,13 @@ impl Link {
         self.out.send(line).await.is_ok()
     }
 
-    /// Deals with what was said when the turn was over.
-    pub(super) fn said_too_late(&self, said: &Said) {
-        if let Said::Line(line) = said {
-            unheard(line, &self.shared, &self.out);
+    /// The turn is over: deals with what was said meanwhile as if nobody had listened.
+    pub(super) async fn stop_listening(&self, mut said: mpsc::Receiver<Said>) {
+        said.close();
+        while let Some(said) = said.recv().await {
+            if let Said::Line(line) = said {
+                unheard(&line, &self.shared, &self.out);
+            }
         }
     }
 

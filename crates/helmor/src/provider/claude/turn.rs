@@ -117,10 +117,7 @@ pub(super) async fn run(live: &Live, heard: Heard, turn: &mut Turn) -> (Outcome,
     }
     // Whoever comes now is told that there is no turn.
     turn.steering.close();
-    said.close();
-    while let Some(heard) = said.recv().await {
-        live.link.said_too_late(&heard);
-    }
+    live.link.stop_listening(said).await;
     (talk.over(&turn.send.session_id), Keep::Warm)
 }
 
@@ -308,6 +305,7 @@ impl Talk<'_> {
                 },
             }
         }
+        self.live.link.stop_listening(said).await;
         true
     }
 
