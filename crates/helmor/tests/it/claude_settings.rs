@@ -21,6 +21,7 @@ pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
         claude_is_run_as_the_turn_says,
         claude_can_be_had_without_its_own_system_prompt,
         claude_is_given_another_mode_in_the_middle_of_a_turn,
+        claude_never_loses_a_steer_that_crosses_its_last_word,
         claude_is_given_the_proxy_under_all_its_names,
         a_host_that_does_not_read_holds_the_program_up_and_can_still_stop_it
     ]
@@ -94,6 +95,33 @@ fn claude_is_given_another_mode_in_the_middle_of_a_turn() {
         assert_eq!(texts(&events).last().map(String::as_str), Some("in another model"));
         let request = asked("in another model").pop().unwrap();
         assert!(request["model"].as_str().unwrap().contains("haiku"), "{}", request["model"]);
+    });
+}
+
+fn claude_never_loses_a_steer_that_crosses_its_last_word() {
+    let Some(world) = World::real("") else { return };
+    run(async {
+        let talk = world.session();
+        let mut taken = 0;
+        for round in 0..16 {
+            let running = talk.begin(talk.send(&format!("{{{{say round {round}}}}}")));
+            // The nearer to the end, the more of them come when the program has said its last word already.
+            let near = ["stream_event", "assistant", "result", "result"][round % 4];
+            running.desk.of(near).await;
+            let steered = running.steer(&format!("{{{{say steer {round}.}}}}")).await;
+            let desk = Arc::clone(&running.desk);
+            assert!(matches!(running.end().await, Outcome::Ended));
+            let said = texts(&desk.all());
+            match steered {
+                Some(Ok(())) => {
+                    taken += 1;
+                    assert!(said.contains(&format!("steer {round}.")), "accepted and lost: {said:?}");
+                }
+                Some(Err(why)) => panic!("{why}"),
+                None => assert_eq!(said, [format!("round {round}")], "not accepted and not said"),
+            }
+        }
+        assert!(taken > 0, "none was accepted, so this shows nothing");
     });
 }
 
