@@ -157,7 +157,18 @@ pub(crate) struct Running {
 
 /// Begins a turn.
 pub(crate) fn begin(session: &Arc<dyn AgentSession>, send: SendMessage) -> Running {
-    let desk = Arc::new(Recorder::default());
+    let desk = Recorder::default();
+    desk.give_room();
+    begin_at(session, send, desk)
+}
+
+/// Begins a turn for a host that does not read until it is told to.
+pub(crate) fn begin_slow(session: &Arc<dyn AgentSession>, send: SendMessage) -> Running {
+    begin_at(session, send, Recorder::default())
+}
+
+fn begin_at(session: &Arc<dyn AgentSession>, send: SendMessage, desk: Recorder) -> Running {
+    let desk = Arc::new(desk);
     let stop = CancellationToken::new();
     let (steering, steered) = mpsc::channel(4);
     let turn = Turn { send, desk: desk.clone(), stop: stop.clone(), steering: steered };
@@ -223,12 +234,32 @@ pub(crate) struct Recorder {
     verdicts: Mutex<HashMap<String, oneshot::Sender<Verdict>>>,
     answers: Mutex<HashMap<String, oneshot::Sender<Answer>>>,
     count: Arc<watch::Sender<usize>>,
+    room: watch::Sender<Room>,
+}
+
+/// Whether the host reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Room {
+    #[default]
+    None,
+    Wanted,
+    Given,
 }
 
 impl Recorder {
     /// Everything so far.
     pub(crate) fn events(&self) -> Vec<Value> {
         self.events.lock().unwrap().clone()
+    }
+
+    /// Waits until the driver waits for the host.
+    pub(crate) async fn room_is_wanted(&self) {
+        self.room.subscribe().wait_for(|room| *room == Room::Wanted).await.unwrap();
+    }
+
+    /// The host reads everything from now on.
+    pub(crate) fn give_room(&self) {
+        self.room.send_replace(Room::Given);
     }
 
     /// Answers a question about a tool.
@@ -267,7 +298,16 @@ impl Desk for Recorder {
     }
 
     fn room(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
+        Box::pin(async {
+            self.room.send_if_modified(|room| {
+                let first = *room == Room::None;
+                if first {
+                    *room = Room::Wanted;
+                }
+                first
+            });
+            self.room.subscribe().wait_for(|room| *room == Room::Given).await.unwrap();
+        })
     }
 
     fn ask_permission(&self, ask: PermissionAsk) -> Asked<Verdict> {

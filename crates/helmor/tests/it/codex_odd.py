@@ -5,6 +5,8 @@ import subprocess
 import sys
 
 prompts = []
+# What was called after a turn had begun, and for which thread.
+called = []
 
 
 def say(**message):
@@ -74,7 +76,13 @@ def turn_of(text, turn):
         for number in range(10_000):
             tell("item/agentMessage/delta", turnId=turn, itemId="m", delta=str(number))
         answer("all of it", turn)
-    elif text in ("wait", "lose", "stubborn"):
+    elif text == "recall":
+        answer(json.dumps(called), turn)
+    elif text in ("wait", "lose", "stubborn", "family"):
+        if text == "family":
+            say(method="turn/started", params={"threadId": "X", "turn": {"id": "V", "status": "inProgress"}})
+            say(method="turn/started", params={"threadId": "Y", "turn": {"id": "W", "status": "inProgress"}})
+            say(method="turn/completed", params={"threadId": "Y", "turn": {"id": "W", "status": "completed"}})
         if text == "stubborn":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             # Deaf as well, with a child in a session of its own.
@@ -98,6 +106,7 @@ def wait(text, turn):
         message = hear()
         if text == "stubborn":
             continue
+        called.append([message["method"], message["params"]["threadId"]])
         if message["method"] == "turn/steer":
             said = message["params"]["input"][0]["text"]
             if said == "refuse":
@@ -133,4 +142,5 @@ while True:
         tell("turn/started", turn={"id": current, "status": "inProgress"})
         turn_of(prompt, current)
     elif number is not None and method:
+        called.append([method, request["params"].get("threadId")])
         say(id=number, result={})

@@ -6,7 +6,7 @@ use outrigger_helmor::protocol::PermissionMode;
 use outrigger_helmor::provider::{Change, FailureCode, Outcome, Verdict};
 use serde_json::{Value, json};
 
-use crate::codex_kit::{Bench, answer_of, begin, kinds, run, turn};
+use crate::codex_kit::{Bench, answer_of, begin, begin_slow, kinds, run, turn};
 
 pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
     trials![
@@ -24,6 +24,9 @@ pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
         codex_that_cannot_be_steered_says_so,
         codex_that_is_deaf_to_a_stop_is_ended_with_everything_it_started,
         codex_tells_nothing_more_of_a_turn_that_was_stopped,
+        codex_stops_its_sub_agents_too,
+        codex_waits_for_a_host_that_is_slow_and_can_be_stopped_meanwhile,
+        codex_is_not_let_loose_when_the_mode_is_cleared_in_the_middle_of_a_turn,
         codex_stops_asking_when_everything_is_allowed_in_the_middle_of_a_turn,
         codex_that_ends_by_itself_fails_the_turn_with_its_last_words,
     ]
@@ -237,6 +240,64 @@ fn codex_tells_nothing_more_of_a_turn_that_was_stopped() {
         assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
         assert_eq!(kinds(&events), ["turn/started", "item/completed", "turn/completed"]);
         assert_eq!(answer_of(&events), "new");
+    });
+}
+
+fn codex_stops_its_sub_agents_too() {
+    let bench = odd();
+    run(async {
+        let session = bench.session();
+        let running = begin(&session, bench.send("family"));
+        running.seen_kind("item/agentMessage/delta").await;
+        running.stop.cancel();
+        let (outcome, _) = running.over().await;
+        assert!(matches!(outcome, Outcome::Aborted), "{outcome:?}");
+        let (_, events) = turn(&session, bench.send("recall")).await;
+        let expected = json!([
+            ["initialize", null],
+            ["turn/interrupt", "T"],
+            ["turn/interrupt", "X"],
+            ["thread/backgroundTerminals/clean", "X"],
+            ["thread/backgroundTerminals/clean", "T"],
+        ]);
+        assert_eq!(told(&events), expected);
+    });
+}
+
+fn codex_waits_for_a_host_that_is_slow_and_can_be_stopped_meanwhile() {
+    let bench = odd();
+    run(async {
+        let session = bench.session();
+        let running = begin_slow(&session, bench.send("flood"));
+        running.desk.room_is_wanted().await;
+        // The first batch at most, however much there is.
+        let early = running.desk.events().len();
+        assert!((1..=65).contains(&early), "{early}");
+        running.desk.give_room();
+        let (outcome, events) = running.over().await;
+        assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
+        assert!(events.len() > 10_000, "{}", events.len());
+        let running = begin_slow(&session, bench.send("flood"));
+        running.desk.room_is_wanted().await;
+        running.stop.cancel();
+        let (outcome, events) = running.over().await;
+        assert!(matches!(outcome, Outcome::Aborted), "{outcome:?}");
+        assert!(events.len() <= 65, "{}", events.len());
+    });
+}
+
+fn codex_is_not_let_loose_when_the_mode_is_cleared_in_the_middle_of_a_turn() {
+    let bench = odd();
+    run(async {
+        let session = bench.session();
+        let running = begin(&session, bench.asking("wait"));
+        running.seen_kind("item/agentMessage/delta").await;
+        session.reconfigure(&Change { permission_mode: Some(None), ..Change::default() }).await.unwrap();
+        assert_eq!(running.steer("ask", &[]).await, Some(Ok(())));
+        let asked = running.seen_kind("permissionRequest").await;
+        running.desk.verdict(&asked, Verdict::Deny { message: None });
+        let (outcome, _) = running.over().await;
+        assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
     });
 }
 

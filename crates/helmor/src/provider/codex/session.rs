@@ -328,8 +328,10 @@ impl AgentSession for Session {
     /// The server takes a model and a way of asking at the beginning of a turn. What it asks in a running one is answered by what
     /// was said last.
     fn reconfigure<'a>(&'a self, change: &'a Change) -> BoxFuture<'a, Result<(), Failure>> {
-        if let Some(mode) = change.permission_mode {
-            self.state().leave = Some(Leave::of(mode));
+        // A mode that is cleared counts from the next turn on: no word means that everything is allowed, and a turn that asks
+        // must not be let loose by that.
+        if let Some(Some(mode)) = change.permission_mode {
+            self.state().leave = Some(Leave::of(Some(mode)));
         }
         Box::pin(async { Ok(()) })
     }
