@@ -21,6 +21,7 @@ pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
         claude_is_run_as_the_turn_says,
         claude_can_be_had_without_its_own_system_prompt,
         claude_is_given_another_mode_in_the_middle_of_a_turn,
+        claude_that_went_into_plan_mode_by_itself_comes_back_with_the_next_turn,
         claude_never_loses_a_steer_that_crosses_its_last_word,
         claude_is_given_the_proxy_under_all_its_names,
         a_host_that_does_not_read_holds_the_program_up_and_can_still_stop_it
@@ -95,6 +96,23 @@ fn claude_is_given_another_mode_in_the_middle_of_a_turn() {
         assert_eq!(texts(&events).last().map(String::as_str), Some("in another model"));
         let request = asked("in another model").pop().unwrap();
         assert!(request["model"].as_str().unwrap().contains("haiku"), "{}", request["model"]);
+    });
+}
+
+fn claude_that_went_into_plan_mode_by_itself_comes_back_with_the_next_turn() {
+    let Some(world) = World::real("") else { return };
+    run(async {
+        let talk = world.session();
+        let (outcome, events) = talk.says("{{use EnterPlanMode {}}}").await;
+        assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
+        let changed: Vec<&Value> =
+            events.iter().filter(|event| event["type"] == "permissionModeChanged").collect();
+        assert_eq!(changed, [&json!({"type": "permissionModeChanged", "permissionMode": "plan"})]);
+        let warm = programs(&world);
+        let (_, events) = talk.says("{{say back to work}}").await;
+        let init = events.iter().find(|event| event["subtype"] == "init").unwrap();
+        assert_eq!(init["permissionMode"], "bypassPermissions");
+        assert_eq!(programs(&world), warm, "the same program");
     });
 }
 

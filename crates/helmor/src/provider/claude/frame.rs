@@ -104,6 +104,8 @@ pub(super) struct System {
     pub(super) session_id: Option<String>,
     #[serde(default)]
     pub(super) model: Option<String>,
+    #[serde(default, rename = "permissionMode")]
+    pub(super) permission_mode: Option<String>,
 }
 
 /// The word that says why a message of `assistant` was made up by Claude Code itself; `None` for one of a model.

@@ -117,9 +117,9 @@ impl Live {
         Ok(())
     }
 
-    /// The mode was changed by an answer of the host.
-    pub(super) fn mode_is(&self, mode: PermissionMode) {
-        self.now().mode = mode;
+    /// The mode that the program has now. Returns the one that it had.
+    pub(super) fn mode_is(&self, mode: PermissionMode) -> PermissionMode {
+        std::mem::replace(&mut self.now().mode, mode)
     }
 
     /// The program said who it is.

@@ -198,6 +198,9 @@ impl Talk<'_> {
 
     fn system(&mut self, line: &str) {
         if let Ok(system) = serde_json::from_str::<frame::System>(line) {
+            if let Some(word) = &system.permission_mode {
+                self.has_mode(word);
+            }
             match &*system.subtype {
                 // We switched it on for ourselves.
                 "session_state_changed" => return self.progress.state(&system.state),
@@ -206,6 +209,14 @@ impl Talk<'_> {
             }
         }
         self.desk.pass(line);
+    }
+
+    /// The model can change the mode too, with a tool for planning. Then the next turn must change it back.
+    fn has_mode(&self, word: &str) {
+        let mode = PermissionMode::from_word(word);
+        if mode.word() == word && self.live.mode_is(mode) != mode {
+            self.desk.tell("permissionModeChanged", &[("permissionMode", word.into())]);
+        }
     }
 
     async fn asks(&mut self, line: &str) {
