@@ -8,13 +8,13 @@ use outrigger_helmor::BoxFuture;
 use outrigger_helmor::protocol::{AgentProxy, Effort, PermissionMode, SendMessage, Steer};
 use outrigger_helmor::provider::claude::SystemPrompt;
 use outrigger_helmor::provider::{
-    Answer, Asked, Change, Desk, InputAsk, Outcome, PermissionAsk, Turn, Verdict,
+    Answer, Asked, Change, Desk, InputAsk, Outcome, PermissionAsk, STOPS_WITHIN, Turn, Verdict,
 };
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::claude_kit::{World, ask_model, asked, kinds, programs, run, texts};
+use crate::claude_kit::{World, ask_model, asked, kinds, processes, programs, run, texts};
 
 pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
     trials![
@@ -24,6 +24,7 @@ pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
         claude_that_went_into_plan_mode_by_itself_comes_back_with_the_next_turn,
         claude_never_loses_a_steer_that_crosses_its_last_word,
         claude_is_given_the_proxy_under_all_its_names,
+        a_program_that_minds_neither_an_interruption_nor_a_signal_is_killed,
         a_host_that_does_not_read_holds_the_program_up_and_can_still_stop_it
     ]
 }
@@ -154,6 +155,28 @@ fn claude_is_given_the_proxy_under_all_its_names() {
         assert!(matches!(outcome, Outcome::Failed(_)));
         let proxies = std::fs::read_to_string(world.home().join("proxies")).unwrap();
         assert_eq!(proxies, "http://127.0.0.1:9\n".repeat(6));
+    });
+}
+
+fn a_program_that_minds_neither_an_interruption_nor_a_signal_is_killed() {
+    let running = json!({"type": "system", "subtype": "session_state_changed", "state": "running"});
+    let world = World::with(&format!(
+        r#"trap '' TERM INT
+read -r line; id=$(printf %s "$line" | sed -n 's/.*"request_id":"\([^"]*\)".*/\1/p')
+printf '{{"type":"control_response","response":{{"subtype":"success","request_id":"%s","response":{{}}}}}}\n' "$id"
+read -r line; echo '{running}'; echo '{{"type":"stream_event","event":{{"type":"content_block_delta"}}}}'
+while :; do sleep 1; done"#
+    ));
+    run(async {
+        let talk = world.session();
+        let running = talk.begin(talk.send("hello"));
+        running.desk.talks().await;
+        let began = std::time::Instant::now();
+        assert!(matches!(running.stopped().await, Outcome::Aborted));
+        assert!(began.elapsed() < STOPS_WITHIN, "{:?}", began.elapsed());
+        let script = world.folder.path().join("claude");
+        assert_eq!(processes(script.to_str().unwrap()), Vec::<u32>::new());
+        assert_eq!(talk.session.warm_since(), None);
     });
 }
 
