@@ -1,6 +1,6 @@
 """An agent that speaks the Agent Client Protocol on its standard streams and does what the prompt says, without a model.
 
-    python3 acp.py [--sessions FOLDER] [--without load,image,modes,models] [--with resume,config,directories]
+    python3 acp.py [--sessions FOLDER] [--without load,image,modes,models] [--with resume,config,delete,directories]
                    [--auth LOGIN] [--version N] [--mute] [--broken]
 
 Sessions are files in FOLDER, so that another process can load them. With --auth a session is only made after
@@ -232,7 +232,7 @@ def choices(session):
 def initialize(params):
     capabilities = {"loadSession": "load" not in WITHOUT, "promptCapabilities": {"image": "image" not in WITHOUT}}
     capabilities["sessionCapabilities"] = {name: {} for name, having in
-                                           (("resume", "resume"), ("additionalDirectories", "directories")) if having in HAVING}
+                                           (("resume", "resume"), ("delete", "delete"), ("additionalDirectories", "directories")) if having in HAVING}
     methods = [{"id": OPTIONS.auth, "name": "The login", "description": "with a browser"}] if OPTIONS.auth else []
     return {"protocolVersion": OPTIONS.version, "agentCapabilities": capabilities, "authMethods": methods,
             "agentInfo": {"name": "fake", "version": "1"}, "_meta": {"client": params}}
@@ -263,6 +263,9 @@ def answer(method, params):
                 say(session, f"replayed: {text}")
         return {"result": choices(session)}
     session = sessions.get(params.get("sessionId"))
+    if method == "session/delete" and (path := file_of(params["sessionId"])):
+        path.unlink()
+        return {"result": {}}
     if session is None:
         return {"error": {"code": -32602, "message": f"no session for {method}"}}
     if method == "session/set_mode":

@@ -1,15 +1,13 @@
 //! An agent over ACP under its driver: turns, questions, settings, earlier sessions, files, and what goes wrong.
 
-use std::os::unix::fs::PermissionsExt;
-
 use outrigger_helmor::protocol::{
     AgentProxy, ContextQuery, Effort, PermissionMode, SendMessage, SlashQuery, TitleRequest,
 };
 use outrigger_helmor::provider::acp::Flavour;
-use outrigger_helmor::provider::{Change, Failure, FailureCode, InputAction, Outcome, Provider, Verdict};
+use outrigger_helmor::provider::{Change, FailureCode, InputAction, Outcome, Provider, Verdict};
 use serde_json::{Value, json};
 
-use crate::acp_kit::{World, fake, last_said, of, said};
+use crate::acp_kit::{World, cursor, failure, last_said, of, said};
 use crate::claude_kit::{kinds, run};
 
 pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
@@ -23,24 +21,10 @@ pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
         acp_agent_that_lost_a_session_says_so_and_starts_anew_in_the_same_turn,
         acp_agent_gets_a_new_program_when_the_folder_or_the_proxy_changes,
         acp_agent_sees_pictures_and_hears_of_those_it_cannot_take,
-        acp_agent_that_is_not_logged_in_is_helped,
-        acp_agent_reads_and_writes_files_only_below_its_folders,
-        acp_agent_may_ask_for_what_we_do_not_offer_and_print_what_is_no_message,
-        acp_agent_that_dies_is_told_with_its_last_words,
-        acp_agent_that_fails_fails_with_a_word,
-        acp_agent_ends_its_turn_for_many_reasons,
-        acp_agent_that_is_not_there_is_told_at_once,
         acp_agent_cannot_be_steered,
         acp_agent_is_asked_for_models_commands_titles_and_usage,
         cursor_has_its_own_name_key_questions_and_plans
     ]
-}
-
-fn failure(outcome: Outcome) -> Failure {
-    match outcome {
-        Outcome::Failed(failure) => failure,
-        other => panic!("it did not fail: {other:?}"),
-    }
 }
 
 fn acp_agent_streams_a_turn_in_order_and_stays_warm() {
@@ -297,6 +281,16 @@ fn acp_agent_gets_a_new_program_when_the_folder_or_the_proxy_changes() {
         assert_eq!(of(&events, "contextReset"), Vec::<&Value>::new());
         talk.session.close().await;
     });
+    let forgetful = World::new(&["--without", "load"]);
+    run(async {
+        let talk = forgetful.session();
+        let first = talk.state().await;
+        let proxy = Some(AgentProxy::Custom("http://127.0.0.1:9".to_owned()));
+        let (_, events) =
+            talk.turn(SendMessage { agent_proxy: proxy, ..talk.send("{{say who are you}}") }).await;
+        assert_eq!(of(&events, "contextReset")[0]["resume"], first["id"], "or says that it cannot");
+        talk.session.close().await;
+    });
 }
 
 fn acp_agent_sees_pictures_and_hears_of_those_it_cannot_take() {
@@ -331,182 +325,6 @@ fn acp_agent_sees_pictures_and_hears_of_those_it_cannot_take() {
     });
 }
 
-fn acp_agent_that_is_not_logged_in_is_helped() {
-    let world = World::new(&["--auth", "cursor_login"]);
-    run(async {
-        let talk = world.session();
-        assert_eq!(
-            said(&talk.says("{{say logged in}}").await),
-            "logged in",
-            "a login that needs nobody is used"
-        );
-        talk.session.close().await;
-    });
-    let world = World::new(&["--auth", "oauth"]);
-    run(async {
-        let talk = world.session();
-        let resumed = SendMessage { resume: Some("earlier".to_owned()), ..talk.send("hi") };
-        for send in [talk.send("hi"), resumed] {
-            let (outcome, events) = talk.turn(send).await;
-            let failure = failure(outcome);
-            assert_eq!(failure.code, FailureCode::Auth);
-            assert!(failure.message.contains("The login (with a browser)"), "{failure}");
-            assert_eq!(
-                of(&events, "contextReset"),
-                Vec::<&Value>::new(),
-                "who is not logged in has lost nothing"
-            );
-        }
-        assert_eq!(talk.session.warm_since(), None, "a program without a session is not kept");
-    });
-    let cursor = World::with(|folder| cursor(folder, &["--auth", "nobody"]));
-    run(async {
-        let talk = cursor.session();
-        let (outcome, _) = talk.turn(talk.send("hi")).await;
-        let failure = failure(outcome);
-        assert!(failure.code == FailureCode::Auth && failure.message.contains("CURSOR_API_KEY"), "{failure}");
-    });
-}
-
-fn acp_agent_reads_and_writes_files_only_below_its_folders() {
-    let world = World::new(&[]);
-    run(async {
-        let talk = world.session();
-        std::fs::write(world.work().join("a.txt"), "one\ntwo\n").unwrap();
-        std::fs::write(world.folder.path().join("secret.txt"), "secret").unwrap();
-        let (work, outside) = (world.work(), world.folder.path().join("secret.txt"));
-        let (work, outside) = (work.display(), outside.display());
-        let read = talk
-            .says(&format!(r#"{{{{ask fs/read_text_file {{"path":"{work}/a.txt","line":2,"limit":1}}}}}}"#))
-            .await;
-        assert_eq!(last_said(&read), json!({ "content": "two\n" }));
-        talk.says(&format!(r#"{{{{ask fs/write_text_file {{"path":"{work}/new/b.txt","content":"b"}}}}}}"#))
-            .await;
-        assert_eq!(std::fs::read_to_string(world.work().join("new/b.txt")).unwrap(), "b");
-        for prompt in [
-            format!(r#"{{{{ask fs/read_text_file {{"path":"{outside}"}}}}}}"#),
-            format!(r#"{{{{ask fs/write_text_file {{"path":"{outside}","content":"x"}}}}}}"#),
-            format!(r#"{{{{ask fs/write_text_file {{"path":"{work}/../secret.txt","content":"x"}}}}}}"#),
-        ] {
-            let refused = last_said(&talk.says(&prompt).await);
-            assert!(
-                refused["error"]["message"].as_str().unwrap().contains("outside of the folders"),
-                "{refused}"
-            );
-        }
-        let missing = last_said(
-            &talk.says(&format!(r#"{{{{ask fs/read_text_file {{"path":"{work}/none"}}}}}}"#)).await,
-        );
-        assert_eq!(missing["error"]["code"], -32002);
-        let planned = format!(r#"{{{{ask fs/write_text_file {{"path":"{work}/plan.txt","content":"x"}}}}}}"#);
-        talk.turn(talk.send_in(PermissionMode::Plan, &planned)).await;
-        assert!(!world.work().join("plan.txt").exists(), "a turn that only plans writes nothing");
-        assert_eq!(std::fs::read_to_string(world.folder.path().join("secret.txt")).unwrap(), "secret");
-        talk.session.close().await;
-    });
-}
-
-fn acp_agent_may_ask_for_what_we_do_not_offer_and_print_what_is_no_message() {
-    let world = World::new(&[]);
-    run(async {
-        let talk = world.session();
-        let unknown = last_said(&talk.says(r#"{{ask terminal/create {"command":"ls"}}}"#).await);
-        assert_eq!(unknown["error"]["code"], -32601);
-        let wrong = last_said(&talk.says(r#"{{ask fs/read_text_file {"path":7}}}"#).await);
-        assert_eq!(wrong["error"]["code"], -32602);
-        let events = talk.says("{{garbage}}{{say still here}}").await;
-        assert_eq!(said(&events), "still here");
-        assert!(
-            of(&events, "log").iter().any(|log| log["message"].as_str().unwrap().contains("this is no JSON"))
-        );
-        talk.session.close().await;
-    });
-}
-
-fn acp_agent_that_dies_is_told_with_its_last_words() {
-    let world = World::new(&[]);
-    run(async {
-        let talk = world.session();
-        let (outcome, events) = talk.turn(talk.send("{{say half}}{{die out of memory}}")).await;
-        let failure = failure(outcome);
-        assert_eq!(failure.code, FailureCode::AgentExited);
-        assert!(failure.message.contains("out of memory") && failure.message.contains('7'), "{failure}");
-        assert_eq!(said(&events), "half");
-        assert_eq!((world.programs(), talk.session.warm_since()), (vec![], None));
-        assert_eq!(said(&talk.says("{{say back again}}").await), "back again");
-        talk.session.close().await;
-    });
-    let world = World::new(&["--broken"]);
-    run(async {
-        let talk = world.session();
-        let (outcome, _) = talk.turn(talk.send("hi")).await;
-        let failure = failure(outcome);
-        assert!(
-            failure.code == FailureCode::AgentExited && failure.message.contains("this agent is broken"),
-            "{failure}"
-        );
-    });
-}
-
-fn acp_agent_that_fails_fails_with_a_word() {
-    let world = World::new(&[]);
-    run(async {
-        let talk = world.session();
-        let cases = [
-            ("-32000 Authentication required", FailureCode::Auth),
-            ("-32603 HTTP 401 from the API", FailureCode::Auth),
-            ("-32603 429 Too Many Requests", FailureCode::RateLimit),
-            ("-32603 Overloaded", FailureCode::Server),
-            ("-32602 Invalid params", FailureCode::InvalidRequest),
-            ("-32603 Internal error", FailureCode::Provider),
-        ];
-        for (error, code) in cases {
-            let (outcome, _) = talk.turn(talk.send(&format!("{{{{error {error}}}}}"))).await;
-            let failure = failure(outcome);
-            assert_eq!(failure.code, code, "{error}");
-            assert!(failure.message.contains("the details"), "{failure}");
-        }
-        assert_eq!(
-            said(&talk.says("{{say a failed turn is not the end}}").await),
-            "a failed turn is not the end"
-        );
-        talk.session.close().await;
-    });
-    let world = World::new(&["--version", "2"]);
-    run(async {
-        let talk = world.session();
-        let (outcome, _) = talk.turn(talk.send("hi")).await;
-        assert_eq!(failure(outcome).code, FailureCode::AgentProtocol);
-    });
-}
-
-fn acp_agent_ends_its_turn_for_many_reasons() {
-    let world = World::new(&[]);
-    run(async {
-        let talk = world.session();
-        for reason in ["refusal", "max_tokens", "max_turn_requests", "cancelled"] {
-            let (outcome, events) =
-                talk.turn(talk.send(&format!("{{{{say so}}}}{{{{stop {reason}}}}}"))).await;
-            assert!(matches!(outcome, Outcome::EndedBadly { .. }), "{reason}: {outcome:?}");
-            assert_eq!(events.last().unwrap()["stop_reason"], reason);
-        }
-        assert_eq!(said(&talk.says("{{say so}}{{stop something_new}}").await), "so");
-        talk.session.close().await;
-    });
-}
-
-fn acp_agent_that_is_not_there_is_told_at_once() {
-    let command = vec!["no-such-agent-anywhere".to_owned()];
-    let world = World::with(|_| Flavour::Named { name: "mine".to_owned(), command });
-    run(async {
-        let talk = world.session();
-        let (outcome, _) = talk.turn(talk.send("hi")).await;
-        let failure = failure(outcome);
-        assert_eq!(failure.code, FailureCode::NotInstalled);
-        assert!(failure.message.contains("no-such-agent-anywhere"), "{failure}");
-    });
-}
-
 fn acp_agent_cannot_be_steered() {
     let world = World::new(&[]);
     run(async {
@@ -520,7 +338,7 @@ fn acp_agent_cannot_be_steered() {
 }
 
 fn acp_agent_is_asked_for_models_commands_titles_and_usage() {
-    let world = World::new(&[]);
+    let world = World::new(&["--with", "delete"]);
     run(async {
         let models = world.acp.models(None).await.unwrap();
         let names: Vec<(&str, &str)> = models.iter().map(|model| (&*model.id, &*model.label)).collect();
@@ -534,7 +352,10 @@ fn acp_agent_is_asked_for_models_commands_titles_and_usage() {
             claude_environment: vec![],
             agent_proxy: None,
         };
+        let sessions = || std::fs::read_dir(world.folder.path().join("sessions")).unwrap().count();
+        let before = sessions();
         let title = world.acp.one_shot(&request).await.unwrap();
+        assert_eq!(sessions(), before, "a title leaves no session behind");
         assert_eq!(title, r#"title:{"outcome": {"optionId": "reject-once", "outcome": "selected"}}"#);
 
         let talk = world.session();
@@ -555,15 +376,6 @@ fn acp_agent_is_asked_for_models_commands_titles_and_usage() {
         assert_eq!(serde_json::from_str::<Value>(&asked).unwrap(), meta);
         talk.session.close().await;
     });
-}
-
-/// Cursor's agent is the fake one in a shell script, because its arguments are ours.
-fn cursor(folder: &std::path::Path, args: &[&str]) -> Flavour {
-    let program = folder.join("cursor-agent");
-    let command: Vec<String> = fake(folder, args).iter().map(|word| format!("'{word}'")).collect();
-    std::fs::write(&program, format!("#!/bin/sh\n[ \"$1\" = acp ] && exec {}\n", command.join(" "))).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    Flavour::Cursor { program: Some(program), api_key: Some("first".to_owned()) }
 }
 
 fn cursor_has_its_own_name_key_questions_and_plans() {

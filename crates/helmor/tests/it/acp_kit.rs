@@ -1,12 +1,13 @@
 //! What the tests of agents over ACP need: the fake agent, or a real one, with a folder to work in.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_helmor::protocol::{PermissionMode, ProviderName, SendMessage, Steer};
 use outrigger_helmor::provider::acp::{Acp, Config, Flavour};
 use outrigger_helmor::provider::process::Programs;
-use outrigger_helmor::provider::{AgentSession, Desk, Outcome, Provider, Steering, Turn};
+use outrigger_helmor::provider::{AgentSession, Desk, Failure, Outcome, Provider, Steering, Turn};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
@@ -167,4 +168,21 @@ pub(crate) fn last_said(events: &[Value]) -> Value {
 /// The events of a type.
 pub(crate) fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+/// Why a turn failed.
+pub(crate) fn failure(outcome: Outcome) -> Failure {
+    match outcome {
+        Outcome::Failed(failure) => failure,
+        other => panic!("it did not fail: {other:?}"),
+    }
+}
+
+/// Cursor's agent is the fake one in a shell script, because its arguments are ours.
+pub(crate) fn cursor(folder: &Path, args: &[&str]) -> Flavour {
+    let program = folder.join("cursor-agent");
+    let command: Vec<String> = fake(folder, args).iter().map(|word| format!("'{word}'")).collect();
+    std::fs::write(&program, format!("#!/bin/sh\n[ \"$1\" = acp ] && exec {}\n", command.join(" "))).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    Flavour::Cursor { program: Some(program), api_key: Some("first".to_owned()) }
 }

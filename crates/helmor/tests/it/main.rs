@@ -14,6 +14,7 @@ mod acp;
 mod acp_kit;
 mod acp_real;
 mod acp_stop;
+mod acp_trouble;
 mod acp_wire;
 mod check;
 mod claude;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         acp::trials(),
         acp_real::trials(),
         acp_stop::trials(),
+        acp_trouble::trials(),
         acp_wire::trials(),
         scripted::trials(),
         claude::trials(),

@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::ask::{Permission, Questions, Ruling};
+use super::ask::{Permission, Ruling};
 use super::event::{self, Heard, Tools, renamed};
-use super::files::{FileError, Folders, Lines};
+use super::files::Folders;
 use super::link::Link;
 use super::options::{Options, mode_of};
+use super::request::{Request, file_outcome};
 use crate::protocol::PermissionMode;
 use crate::provider::{Desk, SlashCommand, Verdict};
 
@@ -157,10 +158,12 @@ impl Ear {
     }
 
     fn update(&self, session: &str, update: &RawValue) {
-        let stage = self.stage();
-        // Between turns, and while a session is loaded that repeats its history, only what lasts counts.
-        let Some(stage) = stage.filter(|stage| stage.session == session) else {
-            return self.remember(event::hear(self.family, update, &mut Tools::default()));
+        let stage = match self.stage() {
+            Some(stage) if stage.session == session => stage,
+            // A part of the agent that has a session of its own.
+            Some(_) => return,
+            // Between turns, and while a session is loaded that repeats its history, only what lasts counts.
+            None => return self.remember(event::hear(self.family, update, &mut Tools::default())),
         };
         let heard = event::hear(self.family, update, &mut stage.tools());
         match heard {
@@ -347,104 +350,6 @@ struct Updated<'a> {
     #[serde(borrow)]
     update: &'a RawValue,
 }
-
-/// What an agent may ask of us.
-enum Request {
-    Permission(Permission),
-    Questions(Questions),
-    Plan {
-        tool_call_id: String,
-        plan: Option<String>,
-    },
-    /// Something that only has to be passed on.
-    Told {
-        object: String,
-    },
-    Read {
-        path: String,
-        lines: Lines,
-    },
-    Write {
-        path: String,
-        text: String,
-    },
-}
-
-impl Request {
-    /// `None`: it is nothing that we offer.
-    fn read(method: &str, params: Option<&RawValue>) -> Option<Result<Self, ErrorObject>> {
-        let params = params.map_or("{}", RawValue::get);
-        let invalid = |error: serde_json::Error| ErrorObject::new(code::INVALID_PARAMS, error.to_string());
-        Some(match method {
-            "session/request_permission" => {
-                serde_json::from_str(params).map(Self::Permission).map_err(invalid)
-            }
-            "cursor/ask_question" => serde_json::from_str(params).map(Self::Questions).map_err(invalid),
-            "cursor/create_plan" => serde_json::from_str(params).map(Self::plan).map_err(invalid),
-            "cursor/update_todos" | "cursor/task" | "cursor/generate_image" => {
-                let (_, kind) = method.split_once('/')?;
-                let raw: Result<&RawValue, _> = serde_json::from_str(params);
-                raw.map(|raw| Self::Told { object: renamed("cursor", kind, raw) }).map_err(invalid)
-            }
-            "fs/read_text_file" => serde_json::from_str(params).map(Self::from_read).map_err(invalid),
-            "fs/write_text_file" => serde_json::from_str(params).map(Self::from_write).map_err(invalid),
-            _ => return None,
-        })
-    }
-
-    fn plan(params: CreatePlan) -> Self {
-        let text = [params.overview, params.plan].into_iter().flatten().collect::<Vec<String>>().join("\n\n");
-        Self::Plan { tool_call_id: params.tool_call_id, plan: Some(text).filter(|text| !text.is_empty()) }
-    }
-
-    fn from_read(params: ReadFile) -> Self {
-        Self::Read { path: params.path, lines: Lines { from: params.line.unwrap_or(1), most: params.limit } }
-    }
-
-    fn from_write(params: WriteFile) -> Self {
-        Self::Write { path: params.path, text: params.content }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CreatePlan {
-    #[serde(default)]
-    tool_call_id: String,
-    #[serde(default)]
-    overview: Option<String>,
-    #[serde(default)]
-    plan: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ReadFile {
-    path: String,
-    #[serde(default)]
-    line: Option<u64>,
-    #[serde(default)]
-    limit: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct WriteFile {
-    path: String,
-    content: String,
-}
-
-fn file_outcome<T>(outcome: Result<Result<T, FileError>, tokio::task::JoinError>) -> Result<T, ErrorObject> {
-    match outcome {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) if error.is_not_found() => {
-            Err(ErrorObject::new(RESOURCE_NOT_FOUND, error.to_string()))
-        }
-        Ok(Err(error)) => Err(ErrorObject::new(code::INVALID_PARAMS, error.to_string())),
-        Err(error) => Err(ErrorObject::new(code::INTERNAL_ERROR, error.to_string())),
-    }
-}
-
-/// What the protocol says about a file that is not there.
-const RESOURCE_NOT_FOUND: outrigger_wire::rpc::Code = outrigger_wire::rpc::Code(-32002);
 
 /// A name that nothing else has.
 fn uuid() -> String {

@@ -12,14 +12,19 @@ mod once;
 mod open;
 mod options;
 mod program;
+mod request;
 mod session;
+mod settings;
 mod skills;
+mod turn;
 
 pub use program::{known_command, known_names};
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use self::ear::Lasting;
 use super::process::Programs;
 use super::{AgentSession, Change, Failure, Model, Provider, SlashCommand};
 use crate::BoxFuture;
@@ -93,7 +98,24 @@ struct Shared {
 struct Memory {
     api_key: Option<String>,
     models: Option<Vec<Model>>,
-    commands: Option<Vec<SlashCommand>>,
+    /// By the folder in which it was said: projects have commands of their own.
+    commands: HashMap<PathBuf, Vec<SlashCommand>>,
+}
+
+/// For how many folders commands are remembered.
+const FOLDERS: usize = 64;
+
+impl Memory {
+    /// Takes over what an agent said in this folder.
+    fn learn(&mut self, folder: &Path, lasting: Lasting) {
+        self.models = lasting.options.models().or(self.models.take());
+        if let Some(commands) = lasting.commands {
+            if self.commands.len() >= FOLDERS {
+                self.commands.clear();
+            }
+            self.commands.insert(folder.to_owned(), commands);
+        }
+    }
 }
 
 impl Acp {
@@ -104,7 +126,7 @@ impl Acp {
             Flavour::Cursor { api_key, .. } => api_key.clone(),
             Flavour::Named { .. } => None,
         };
-        let memory = Mutex::new(Memory { api_key, models: None, commands: None });
+        let memory = Mutex::new(Memory { api_key, models: None, commands: HashMap::new() });
         Self { shared: Arc::new(Shared { config, programs, memory }) }
     }
 }

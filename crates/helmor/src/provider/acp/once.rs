@@ -36,19 +36,18 @@ pub(super) async fn models(shared: &Shared, api_key: Option<&str>) -> Result<Vec
     }
     let offered = match probe(shared, here(), api_key).await {
         Ok(connection) => {
-            let models = connection.ear.lasting().options.models();
+            let lasting = connection.ear.lasting();
             connection.agent.kill().await;
+            let models = lasting.options.models();
+            if api_key.is_none() {
+                shared.memory().learn(&connection.key.cwd, lasting);
+            }
             Ok(models)
         }
         Err(failure) => Err(failure),
     };
     match (offered, &shared.config.flavour) {
-        (Ok(Some(models)), _) => {
-            if api_key.is_none() {
-                shared.memory().models = Some(models.clone());
-            }
-            Ok(models)
-        }
+        (Ok(Some(models)), _) => Ok(models),
         // Without a login, or without the program, there is still something to choose from.
         (Ok(None) | Err(_), Flavour::Cursor { .. }) => Ok(cursor_models()),
         (Ok(None), Flavour::Named { .. }) => Ok(Vec::new()),
@@ -88,13 +87,13 @@ pub(super) async fn slash_commands(
             scanned.map_err(|error| Failure::new(FailureCode::Provider, error.to_string()))
         }
         Flavour::Named { .. } => {
-            if let Some(commands) = shared.memory().commands.clone() {
+            if let Some(commands) = shared.memory().commands.get(&cwd).cloned() {
                 return Ok(commands);
             }
             let connection = probe(shared, cwd, None).await?;
-            let commands = tokio::time::timeout(COMMANDS_WITHIN, said_commands(&connection)).await.ok();
+            let commands = tokio::time::timeout(COMMANDS_WITHIN, said_commands(&connection)).await;
             connection.agent.kill().await;
-            shared.memory().commands.clone_from(&commands);
+            shared.memory().learn(&connection.key.cwd, connection.ear.lasting());
             Ok(commands.unwrap_or_default())
         }
     }
@@ -135,6 +134,7 @@ pub(super) async fn one_shot(shared: &Arc<Shared>, request: &TitleRequest) -> Re
     };
     let turn = Turn { send, desk, stop: CancellationToken::new(), steering };
     let outcome = Arc::clone(&session).turn(turn).await;
+    session.forget().await;
     session.close().await;
     let said = std::mem::take(&mut *notes.said.lock().unwrap_or_else(PoisonError::into_inner));
     match outcome {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger_wire::rpc::ErrorObject;
+use outrigger_wire::rpc::{ErrorObject, code};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -36,6 +36,7 @@ pub(super) struct Connection {
     pub(super) link: Arc<Link>,
     pub(super) ear: Arc<Ear>,
     pub(super) key: Key,
+    pub(super) flavour: Flavour,
     pub(super) offers: Offers,
     /// The agent's name of the session.
     pub(super) session: String,
@@ -55,14 +56,8 @@ pub(super) struct Offers {
     pub(super) resume: bool,
     pub(super) images: bool,
     pub(super) directories: bool,
+    pub(super) delete: bool,
     logins: Vec<AuthMethod>,
-}
-
-impl Offers {
-    /// Whether a session outlives its program.
-    pub(super) fn can_go_on(&self) -> bool {
-        self.load || self.resume
-    }
 }
 
 /// Starts the program and opens a session in it. Until that is done the program is in `slot`.
@@ -83,7 +78,8 @@ pub(super) async fn open(
     let offers = opening.introduce().await?;
     let (session, options, lost) = opening.session(&offers, resume).await?;
     ear.change_options(|known| known.update(options));
-    let connection = Connection { agent, link, ear, key, offers, session };
+    let connection =
+        Connection { agent, link, ear, key, flavour: shared.config.flavour.clone(), offers, session };
     Ok(Opened { connection, lost })
 }
 
@@ -142,20 +138,18 @@ impl Opening<'_> {
     }
 
     async fn go_on(&self, offers: &Offers, wanted: &str) -> Result<Box<RawValue>, Lost> {
-        let method = match offers {
-            // Both bring the session back; this one does not repeat everything that was said.
-            Offers { resume: true, .. } => "session/resume",
-            Offers { load: true, .. } => "session/load",
-            Offers { .. } => {
-                return Err(Lost::Session(format!("{} cannot load earlier sessions", self.flavour.title())));
-            }
-        };
+        // Both bring the session back; the first one does not repeat everything that was said.
+        let ways = [("session/resume", offers.resume), ("session/load", offers.load)];
         let params = self.session_params(offers, Some(wanted));
-        match self.call_logged_in(offers, method, &params).await {
-            Ok(answer) => Ok(answer),
-            Err(Refusal::Words(error)) => Err(Lost::Session(said(&error))),
-            Err(Refusal::Failure(failure)) => Err(Lost::Everything(failure)),
+        let mut why = format!("{} cannot load earlier sessions", self.flavour.title());
+        for (method, _) in ways.into_iter().filter(|(_, offered)| *offered) {
+            match self.call_logged_in(offers, method, &params).await {
+                Ok(answer) => return Ok(answer),
+                Err(Refusal::Words(error)) => why = said(&error),
+                Err(Refusal::Failure(failure)) => return Err(Lost::Everything(failure)),
+            }
         }
+        Err(Lost::Session(why))
     }
 
     async fn new_session(&self, offers: &Offers) -> Result<(String, Options), Failure> {
@@ -280,6 +274,7 @@ fn offers(introduction: &Value) -> Offers {
         resume: yes("/agentCapabilities/sessionCapabilities/resume"),
         images: yes("/agentCapabilities/promptCapabilities/image"),
         directories: yes("/agentCapabilities/sessionCapabilities/additionalDirectories"),
+        delete: yes("/agentCapabilities/sessionCapabilities/delete"),
         logins: logins.filter_map(auth_method).collect(),
     }
 }
@@ -302,20 +297,27 @@ pub(super) fn refused(flavour: &Flavour, what: &str, error: &ErrorObject) -> Fai
     let words = said(error);
     let lower = words.to_lowercase();
     let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
-    let code = if error.code.0 == AUTH_REQUIRED
-        || has(&["401", "403", "unauthorized", "authentication", "not logged in"])
-    {
+    // The status of an answer is a word of its own; `15003 tokens` is none.
+    let status = lower.split(|char: char| !char.is_ascii_alphanumeric()).find_map(|word| match word {
+        "401" | "403" => Some(FailureCode::Auth),
+        "429" => Some(FailureCode::RateLimit),
+        "500" | "502" | "503" | "504" | "529" => Some(FailureCode::Server),
+        _ => None,
+    });
+    let word = if error.code.0 == AUTH_REQUIRED || has(&["unauthorized", "authentication", "not logged in"]) {
         FailureCode::Auth
-    } else if has(&["429", "rate limit", "rate_limit", "quota"]) {
+    } else if let Some(status) = status {
+        status
+    } else if has(&["rate limit", "rate_limit", "quota"]) {
         FailureCode::RateLimit
-    } else if has(&["500", "502", "503", "529", "overloaded", "server error"]) {
+    } else if has(&["overloaded", "server error"]) {
         FailureCode::Server
-    } else if error.code.0 == -32602 {
+    } else if error.code.0 == code::INVALID_PARAMS.0 {
         FailureCode::InvalidRequest
     } else {
         FailureCode::Provider
     };
-    Failure::new(code, format!("{} could not {what}: {words}", flavour.title()))
+    Failure::new(word, format!("{} could not {what}: {words}", flavour.title()))
 }
 
 /// What an agent says with an error: its sentence, and the sentence in its details, where many keep the real one.
