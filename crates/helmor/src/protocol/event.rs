@@ -244,6 +244,7 @@ members! {
         title: Option<String>,
         description: Option<String>,
         suggestions: Vec<Value>,
+        required: Option<bool>,
     } => it
         Said::PermissionRequest(PermissionAsk {
             id: it.permission_id,
@@ -252,6 +253,7 @@ members! {
             title: it.title,
             description: it.description,
             suggestions: it.suggestions,
+            required: it.required.unwrap_or(true),
         });
 }
 

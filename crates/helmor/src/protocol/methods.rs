@@ -22,6 +22,7 @@ impl SendMessage {
             permission_mode: mode(&params),
             effort: params.optional("effortLevel").map(Effort),
             fast_mode: params.boolean("fastMode").unwrap_or(false),
+            ask_every_tool: params.boolean("askEveryTool").unwrap_or(false),
             thinking_display: ["summarized", "omitted"]
                 .into_iter()
                 .find(|word| thinking.as_deref() == Some(word)),
@@ -308,6 +309,7 @@ mod tests {
             permission_mode: Some(PermissionMode::AcceptEdits),
             effort: Some(Effort("max".into())),
             fast_mode: true,
+            ask_every_tool: true,
             thinking_display: Some("omitted"),
             claude_environment: vec![("A".into(), "1".into())],
             agent_proxy: Some(AgentProxy::Custom("http://p".into())),

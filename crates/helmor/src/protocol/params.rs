@@ -40,6 +40,7 @@ const KNOWN: &[&str] = &[
     "additionalDirectories",
     "agentProxy",
     "apiKey",
+    "askEveryTool",
     "behavior",
     "branchRenamePrompt",
     "claudeEnvironment",

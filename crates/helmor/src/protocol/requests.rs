@@ -45,6 +45,9 @@ impl SendMessage {
             "effortLevel": self.effort.as_ref().map(|effort| &effort.0),
             "fastMode": self.fast_mode,
         }));
+        if self.ask_every_tool {
+            params.insert("askEveryTool".to_owned(), true.into());
+        }
         said(&mut params, "model", self.model.as_deref());
         path(&mut params, "cwd", self.cwd.as_deref());
         said(&mut params, "claudeThinkingDisplay", self.thinking_display);

@@ -25,6 +25,8 @@ pub struct SendMessage {
     pub effort: Option<Effort>,
     /// Whether to be fast at a higher price, where the model can.
     pub fast_mode: bool,
+    /// Whether the host wants to be asked before every tool, also where the agent would not ask. Only Claude Code can do that.
+    pub ask_every_tool: bool,
     /// `summarized` or `omitted`, for Claude.
     pub thinking_display: Option<&'static str>,
     /// Additional variables for Claude Code.

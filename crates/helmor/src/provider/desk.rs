@@ -54,6 +54,8 @@ pub struct PermissionAsk {
     pub description: Option<String>,
     /// What the host can pass back to allow more than this once.
     pub suggestions: Vec<Value>,
+    /// Whether the agent itself wants to be allowed. Otherwise only the host wanted to be asked.
+    pub required: bool,
 }
 
 /// What the host says to it.

@@ -101,6 +101,9 @@ impl Desk for Stream {
         if !ask.suggestions.is_empty() {
             members.push(("suggestions", Value::from(ask.suggestions)));
         }
+        if !ask.required {
+            members.push(("required", Value::from(false)));
+        }
         let question = Question::Permission(ask.id);
         self.ask(question, (Sender::Permission(sender), answer), "permissionRequest", &members)
     }

@@ -100,6 +100,7 @@ impl Bench {
             permission_mode: None,
             effort: None,
             fast_mode: false,
+            ask_every_tool: false,
             thinking_display: None,
             claude_environment: Vec::new(),
             agent_proxy: None,

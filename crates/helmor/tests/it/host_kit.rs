@@ -78,6 +78,7 @@ pub(crate) fn of(provider: ProviderName, session: &str, prompt: &Value) -> SendM
         permission_mode: None,
         effort: None,
         fast_mode: false,
+        ask_every_tool: false,
         thinking_display: None,
         claude_environment: Vec::new(),
         agent_proxy: None,

@@ -311,5 +311,6 @@ fn permission(id: &str) -> PermissionAsk {
         title: None,
         description: Some("lists".to_owned()),
         suggestions: vec![json!({ "type": "setMode", "mode": "acceptEdits", "destination": "session" })],
+        required: true,
     }
 }

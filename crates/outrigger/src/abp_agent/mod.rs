@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use outrigger_abp::protocol::{
-    AgentEvent, BackendIdentity, Capability, ErrorCode, EventKind, Outcome, Raw, SupportLevel, Taking,
-    WorkOrder,
+    AgentEvent, AskAction, BackendIdentity, Capability, ErrorCode, EventKind, Outcome, Raw, SupportLevel,
+    Taking, WorkOrder,
 };
 use outrigger_abp::sidecar::{self, Done, Failure, Identity, Question, Run};
 use outrigger_helmor::host::{
@@ -57,6 +57,8 @@ pub(crate) fn be_agent(args: AgentArgs) -> anyhow::Result<ExitCode> {
             ..BackendIdentity::named(provider.to_string())
         },
         capabilities: can.map(native).into_iter().collect(),
+        // Only Claude Code can be made to ask before every tool; of the others the policy is observed.
+        asks: if provider == ProviderName::Claude { vec![AskAction::Tool] } else { Vec::new() },
         takes: vec![Taking::Steer],
         ..Identity::named("agent")
     };
@@ -130,6 +132,7 @@ fn turn(run: &Run, provider: ProviderName) -> Result<SendMessage, Failure> {
         resume: text("resume"),
         permission_mode: Some(mode),
         effort: text("effort").map(Effort),
+        ask_every_tool: provider == ProviderName::Claude,
         fast_mode: setting("fast").and_then(|value| value.parse().ok()).unwrap_or(false),
         thinking_display: None,
         claude_environment: order
@@ -260,8 +263,10 @@ impl<'a> Turn<'a> {
                 .map_err(|error| refused(&error));
         }
         let input = Raw::of(&ask.tool_input).map_err(|error| Failure::internal(error.to_string()))?;
-        let question =
-            Question::tool(&ask.tool_name, input).for_call(Some(ask.id.clone())).needing_a_person();
+        let mut question = Question::tool(&ask.tool_name, input).for_call(Some(ask.id.clone()));
+        if ask.required {
+            question = question.needing_a_person();
+        }
         let (run, bridge) = (self.run.clone(), self.bridge.clone());
         self.asked.spawn(async move {
             let answered = run.ask(question).await.map_err(|error| error.to_string())?;

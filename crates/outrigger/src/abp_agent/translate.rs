@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_turn_of_claude_becomes_events_and_a_second_beginning_is_not_told() {
-        let mut translator = Translator::new("/work");
+        let mut translator = Translator::new("/project");
         let init = json!({"type":"system","subtype":"init","model":"m","session_id":"s-1","claude_code_version":"2.1"});
         let said = [
             init.clone(),
@@ -369,21 +369,21 @@ mod tests {
 
     #[test]
     fn a_turn_of_codex_becomes_events_with_files_named_from_the_folder_of_the_work() {
-        let mut translator = Translator::new("/work");
+        let mut translator = Translator::new("/project");
         let said = [
             json!({"type":"turn/started","session_id":"th-1"}),
             json!({"type":"item/agentMessage/delta","session_id":"th-1","delta":"Hi"}),
             json!({"type":"item/completed","session_id":"th-1","item":{"type":"agentMessage","text":"Hi"}}),
-            json!({"type":"item/started","session_id":"th-1","item":{"type":"commandExecution","id":"i1","command":"ls","cwd":"/work"}}),
+            json!({"type":"item/started","session_id":"th-1","item":{"type":"commandExecution","id":"i1","command":"ls","cwd":"/project"}}),
             json!({"type":"item/completed","session_id":"th-1","item":{"type":"commandExecution","id":"i1","command":"ls","exitCode":2,"aggregatedOutput":"no"}}),
-            json!({"type":"item/completed","session_id":"th-1","item":{"type":"fileChange","status":"completed","changes":[{"path":"/work/a/b.txt","kind":{"type":"add"}}]}}),
-            json!({"type":"item/completed","session_id":"th-1","item":{"type":"fileChange","status":"declined","changes":[{"path":"/work/c","kind":{"type":"add"}}]}}),
+            json!({"type":"item/completed","session_id":"th-1","item":{"type":"fileChange","status":"completed","changes":[{"path":"/project/a/b.txt","kind":{"type":"add"}}]}}),
+            json!({"type":"item/completed","session_id":"th-1","item":{"type":"fileChange","status":"declined","changes":[{"path":"/project/c","kind":{"type":"add"}}]}}),
         ];
         let expected = [
             json!({"type":"run_started","message":"codex, session th-1","ext":{"agent_session":"th-1"}}),
             json!({"type":"assistant_delta","text":"Hi"}),
             json!({"type":"assistant_message","text":"Hi"}),
-            json!({"type":"tool_call","tool_name":"Bash","tool_use_id":"i1","parent_tool_use_id":null,"input":{"command":"ls","cwd":"/work"}}),
+            json!({"type":"tool_call","tool_name":"Bash","tool_use_id":"i1","parent_tool_use_id":null,"input":{"command":"ls","cwd":"/project"}}),
             json!({"type":"command_executed","command":"ls","exit_code":2,"output_preview":"no"}),
             json!({"type":"file_changed","path":"a/b.txt","summary":"add"}),
         ];
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn what_an_agent_over_acp_says_in_pieces_is_one_message_in_the_end() {
-        let mut translator = Translator::new("/work");
+        let mut translator = Translator::new("/project");
         let piece = |text: &str| json!({"type":"acp/assistant","message":{"role":"assistant","content":[{"type":"text","text":text}]}});
         let said = [
             json!({"type":"acp/agent_init","session_id":"a-1","model":"m"}),
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn an_error_of_the_api_has_a_code_that_control_planes_know() {
-        let mut translator = Translator::new("/work");
+        let mut translator = Translator::new("/project");
         let line = json!({"type":"assistant","error":"rate_limit","message":{"model":"<synthetic>","content":[{"type":"text","text":"slow down"}]}});
         let told = lines(&mut translator, &[line]);
         assert_eq!(told, [json!({"type":"error","message":"slow down","error_code":"backend_rate_limited"})]);

@@ -94,6 +94,7 @@ impl Permission {
             suggestions: suggestions
                 .map(|option| json!({ "type": "option", "optionId": option.option_id, "name": option.name, "kind": option.kind }))
                 .collect(),
+            required: true,
         }
     }
 

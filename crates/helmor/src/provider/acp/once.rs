@@ -125,6 +125,7 @@ pub(super) async fn one_shot(shared: &Arc<Shared>, request: &TitleRequest) -> Re
         permission_mode: Some(PermissionMode::DontAsk),
         effort: None,
         fast_mode: false,
+        ask_every_tool: false,
         thinking_display: None,
         claude_environment: Vec::new(),
         agent_proxy: request.agent_proxy.clone(),

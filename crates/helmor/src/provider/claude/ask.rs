@@ -51,6 +51,9 @@ pub(super) fn about(line: &str, desk: &dyn Desk, plan: Option<&(String, String)>
         Ok("elicitation") => {
             serde_json::from_str::<Elicitation>(request.get()).map(|form| elicit(form, &id, desk))
         }
+        Ok("hook_callback") => {
+            serde_json::from_str::<Hook>(request.get()).map(|hook| before_tool(hook, &id, desk))
+        }
         Ok(other) => return Ask::Now(refusal(&id, &format!("{other} is not supported"))),
         Err(_) => return Ask::Now(refusal(&id, "a control request needs a subtype")),
     };
@@ -73,6 +76,23 @@ struct CanUseTool {
     description: Option<String>,
     #[serde(default)]
     permission_suggestions: Option<Vec<Value>>,
+}
+
+/// What the hook is told that asks before every tool.
+#[derive(Deserialize)]
+struct Hook {
+    input: HookInput,
+    #[serde(default)]
+    tool_use_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct HookInput {
+    tool_name: String,
+    #[serde(default)]
+    tool_input: Map<String, Value>,
+    #[serde(default)]
+    tool_use_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -104,6 +124,36 @@ fn use_of(tool: CanUseTool, id: &str, desk: &dyn Desk, seen: Option<&(String, St
     }
 }
 
+/// The host wants to be asked before every tool. What it allows here may still be asked for by the program itself.
+fn before_tool(hook: Hook, id: &str, desk: &dyn Desk) -> Ask {
+    let Hook { input, tool_use_id } = hook;
+    // These two are questions themselves.
+    if ["AskUserQuestion", "ExitPlanMode"].contains(&&*input.tool_name) {
+        return Ask::Now(reply(id, &json!({})));
+    }
+    let mut asked = desk.ask_permission(PermissionAsk {
+        id: input.tool_use_id.or(tool_use_id).unwrap_or_else(frame::uuid),
+        tool_name: input.tool_name,
+        tool_input: input.tool_input,
+        title: None,
+        description: None,
+        suggestions: Vec::new(),
+        required: false,
+    });
+    let id = id.to_owned();
+    Ask::Wait(Box::pin(async move {
+        let answer = match asked.answer().await? {
+            Verdict::Allow { .. } => json!({}),
+            Verdict::Deny { message } => json!({"hookSpecificOutput": {
+                "hookEventName": "PreToolUse",
+                "permissionDecision": "deny",
+                "permissionDecisionReason": message.as_deref().unwrap_or("User denied"),
+            }}),
+        };
+        Some(reply(&id, &answer))
+    }))
+}
+
 fn permission(tool: CanUseTool, input: Map<String, Value>, id: &str, desk: &dyn Desk) -> Ask {
     let mut asked = desk.ask_permission(PermissionAsk {
         id: tool.tool_use_id.clone(),
@@ -112,6 +162,7 @@ fn permission(tool: CanUseTool, input: Map<String, Value>, id: &str, desk: &dyn 
         title: tool.title,
         description: tool.description,
         suggestions: tool.permission_suggestions.unwrap_or_default(),
+        required: true,
     });
     let id = id.to_owned();
     Ask::Wait(Box::pin(async move {

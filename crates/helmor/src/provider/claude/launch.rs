@@ -26,6 +26,7 @@ pub(super) struct Fixed {
     pub(super) fast: bool,
     pub(super) thinking_display: &'static str,
     pub(super) mcp_config: Option<String>,
+    pub(super) ask_every_tool: bool,
 }
 
 /// What it is started with beside that, and can change.
@@ -48,6 +49,7 @@ impl Fixed {
             fast: send.fast_mode,
             thinking_display: send.thinking_display.unwrap_or("summarized"),
             mcp_config,
+            ask_every_tool: send.ask_every_tool,
             environment,
         }
     }
@@ -62,6 +64,7 @@ impl Fixed {
             fast: false,
             thinking_display: "summarized",
             mcp_config: None,
+            ask_every_tool: false,
         }
     }
 }

@@ -68,7 +68,8 @@ impl Live {
         let program = home.program(fixed.cwd.as_deref()).map_err(StartError::Failed)?;
         let command = launch::session(name, program, &fixed, &changing);
         let link = Link::start(&home.programs, command).await.map_err(StartError::Failed)?;
-        let (introduction, heard) = introduce(&link, home.config.system_prompt, &changing).await?;
+        let (introduction, heard) =
+            introduce(&link, home.config.system_prompt, fixed.ask_every_tool, &changing).await?;
         let now = Now {
             model: changing.model,
             mode: changing.mode,
@@ -152,14 +153,18 @@ impl Live {
 async fn introduce(
     link: &Link,
     system_prompt: SystemPrompt,
+    ask_every_tool: bool,
     changing: &Changing,
 ) -> Result<(Value, Heard), StartError> {
     let mut said = link.listen();
     let mut early = Vec::new();
-    let request = match system_prompt {
-        SystemPrompt::Own => json!({"subtype": "initialize"}),
-        SystemPrompt::Empty => json!({"subtype": "initialize", "systemPrompt": [""]}),
-    };
+    let mut request = json!({"subtype": "initialize"});
+    if system_prompt == SystemPrompt::Empty {
+        request["systemPrompt"] = json!([""]);
+    }
+    if ask_every_tool {
+        request["hooks"] = json!({"PreToolUse": [{"matcher": null, "hookCallbackIds": ["before-tool"]}]});
+    }
     let answer = link.control(&request, INTRODUCES_WITHIN);
     tokio::pin!(answer);
     let answer = loop {

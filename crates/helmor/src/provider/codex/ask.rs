@@ -117,7 +117,15 @@ fn ask(
     description: Option<String>,
     suggestions: Vec<Value>,
 ) -> PermissionAsk {
-    PermissionAsk { id, tool_name: tool.to_owned(), tool_input, title, description, suggestions }
+    PermissionAsk {
+        id,
+        tool_name: tool.to_owned(),
+        tool_input,
+        title,
+        description,
+        suggestions,
+        required: true,
+    }
 }
 
 /// The server takes it whether or not it lists it among the decisions that are available.

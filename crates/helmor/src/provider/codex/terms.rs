@@ -177,6 +177,7 @@ mod tests {
             permission_mode: mode,
             effort: None,
             fast_mode: false,
+            ask_every_tool: false,
             thinking_display: None,
             claude_environment: Vec::new(),
             agent_proxy: None,

@@ -149,6 +149,7 @@ impl Player<'_> {
             title: None,
             description: None,
             suggestions: permission.suggestions.clone(),
+            required: true,
         });
         self.tell_answer(match asked.answer().await {
             Some(Verdict::Allow { updated }) => {
