@@ -43,6 +43,7 @@ mod sidecar_ends;
 mod sidecar_kit;
 mod sidecar_lines;
 mod sidecar_puppet;
+mod sidecar_real;
 
 use std::process::ExitCode;
 
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         sidecar_asks::trials(),
         sidecar_ends::trials(),
         sidecar_lines::trials(),
+        sidecar_real::trials(),
     ];
     let trials: Vec<Trial> = rooms.into_iter().flatten().collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

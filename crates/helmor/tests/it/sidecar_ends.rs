@@ -1,6 +1,7 @@
 //! How a sidecar ends, what it records, and what it costs.
 
-use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::Shutdown;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::Ordering;
@@ -79,13 +80,12 @@ fn a_signal_ends_everything_and_is_the_exit_code() {
     assert_eq!(host.join(), Exit::Killed(Signal::Terminate));
 
     for (signal, code) in [("TERM", 143), ("INT", 130)] {
-        let (mut child, mut stdin, mut stdout) = child(&["--puppets", "--log-level", "error"]);
-        say(&mut stdin, "a", "sendMessage", json!({"sessionId":"s","prompt":"hang","provider":"claude"}));
-        line(&mut stdout);
-        assert_eq!(line(&mut stdout)["type"], "hanging");
-        kill(signal, child.id());
-        assert_eq!(line(&mut stdout), json!({"id":"a","type":"aborted","reason":"terminated"}));
-        assert_eq!(child.wait().unwrap().code(), Some(code));
+        let mut sidecar = Sidecar::start(&["--puppets", "--log-level", "error"]);
+        sidecar.say("a", "sendMessage", json!({"sessionId":"s","prompt":"hang","provider":"claude"}));
+        assert_eq!(sidecar.next()["type"], "hanging");
+        kill(signal, sidecar.child.id());
+        assert_eq!(sidecar.next(), json!({"id":"a","type":"aborted","reason":"terminated"}));
+        assert_eq!(sidecar.exit(), Some(code));
     }
 }
 
@@ -288,12 +288,11 @@ fn a_recording_that_was_cut_ends_the_stream_all_the_same() {
 
 fn a_sidecar_is_ready_soon_and_small_while_it_waits() {
     let started = Instant::now();
-    let (mut child, stdin, mut stdout) = child(&["--log-level", "error"]);
-    assert_eq!(line(&mut stdout), json!({"type":"ready","version":1}));
+    let mut sidecar = Sidecar::start(&["--log-level", "error"]);
     let ready = started.elapsed();
     // The bench measures; this only sees to it that nobody loads the world. Tests run beside others.
     assert!(ready < Duration::from_secs(2), "{ready:?}");
-    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", sidecar.child.id())).unwrap();
     let kib = |name: &str| -> u64 {
         let line = status.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
@@ -301,8 +300,8 @@ fn a_sidecar_is_ready_soon_and_small_while_it_waits() {
     // Of the binary of all these tests, which is larger than the program.
     assert!(kib("VmRSS:") < 24 << 10, "{} KiB", kib("VmRSS:"));
     assert!(kib("Threads:") <= 2, "{} threads while nobody asks", kib("Threads:"));
-    drop(stdin);
-    assert!(child.wait().unwrap().success());
+    sidecar.hang_up();
+    assert_eq!(sidecar.exit(), Some(0));
 }
 
 fn nothing_of_an_agent_survives_its_sidecar() {
@@ -314,29 +313,25 @@ fn nothing_of_an_agent_survives_its_sidecar() {
         let command = ["sh", "-c", &format!("setsid sleep {nap} & wait")];
         let steps = json!({ "turns": [{ "steps": [{ "run": command }] }] });
         std::fs::write(&script, steps.to_string()).unwrap();
-        let (mut child, mut stdin, mut stdout) =
-            child(&["--script", script.to_str().unwrap(), "--log-level", "error"]);
-        line(&mut stdout);
-        say(&mut stdin, "a", "sendMessage", json!({"sessionId":"s","prompt":"go","provider":"scripted"}));
+        let mut sidecar = Sidecar::start(&["--script", script.to_str().unwrap(), "--log-level", "error"]);
+        sidecar.say("a", "sendMessage", json!({"sessionId":"s","prompt":"go","provider":"scripted"}));
         wait_for(|| sleeps(&nap).then_some(()));
         let started = Instant::now();
         match end {
-            "stop" => say(&mut stdin, "x", "stopSession", json!({"sessionId":"s","provider":"scripted"})),
-            "eof" => drop(stdin),
-            _ => child.kill().unwrap(),
+            "stop" => sidecar.say("x", "stopSession", json!({"sessionId":"s","provider":"scripted"})),
+            "eof" => sidecar.hang_up(),
+            _ => sidecar.kill(),
         }
         wait_for(|| (!sleeps(&nap)).then_some(()));
         if end == "eof" {
-            child.wait().unwrap();
+            assert_eq!(sidecar.exit(), Some(0));
             assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
         }
-        let _ = child.kill();
-        child.wait().unwrap();
     }
 }
 
 /// Whether a process sleeps that long. By what it was started with, because agents number their processes by themselves.
-fn sleeps(nap: &str) -> bool {
+pub(crate) fn sleeps(nap: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let arguments = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
     arguments.into_iter().any(|line| line == format!("sleep\0{nap}\0").into_bytes())
@@ -355,7 +350,7 @@ fn quiet(number: impl Fn() -> usize) -> usize {
     last
 }
 
-fn wait_for<T>(what: impl Fn() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: impl Fn() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
         if let Some(found) = what() {
@@ -366,31 +361,85 @@ fn wait_for<T>(what: impl Fn() -> Option<T>) -> T {
     }
 }
 
-fn child(args: &[&str]) -> (Child, ChildStdin, BufReader<ChildStdout>) {
-    #[expect(clippy::disallowed_methods, reason = "the sidecar under test, started as any host would")]
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.arg("__sidecar").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    (child, stdin, BufReader::new(stdout))
+/// A sidecar as a process of its own. It is killed when the test is over.
+pub(crate) struct Sidecar {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Sidecar {
+    /// Started with these flags, and ready.
+    pub(crate) fn start<S: AsRef<OsStr>>(args: &[S]) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "the sidecar under test, started as any host would")]
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.arg("__sidecar").args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut sidecar = Self { child, stdin, stdout };
+        assert_eq!(sidecar.next(), json!({ "type": "ready", "version": 1 }));
+        sidecar
+    }
+
+    pub(crate) fn say(&mut self, id: &str, method: &str, params: Value) {
+        let line = json!({ "id": id, "method": method, "params": params });
+        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    pub(crate) fn next(&mut self) -> Value {
+        self.try_next().expect("the sidecar said no more")
+    }
+
+    fn try_next(&mut self) -> Option<Value> {
+        let mut text = String::new();
+        self.stdout.read_line(&mut text).unwrap();
+        (!text.is_empty()).then(|| serde_json::from_str(&text).unwrap())
+    }
+
+    /// Reads until an event of that id and type, and returns all that came but heartbeats.
+    pub(crate) fn until(&mut self, id: &str, kind: &str) -> Vec<Value> {
+        let mut seen = Vec::new();
+        loop {
+            let event = self.next();
+            let found = event["id"] == id && event["type"] == kind;
+            let ended = event["id"] == id && event["type"] == "error";
+            assert!(found || !ended, "{event}");
+            if event["type"] != "heartbeat" {
+                seen.push(event);
+            }
+            if found {
+                return seen;
+            }
+        }
+    }
+
+    /// Everything until it ends.
+    pub(crate) fn rest(&mut self) -> Vec<Value> {
+        std::iter::from_fn(|| self.try_next()).collect()
+    }
+
+    pub(crate) fn hang_up(&mut self) {
+        self.stdin = None;
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+    }
+
+    pub(crate) fn exit(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Sidecar {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 fn kill(signal: &str, pid: u32) {
     #[expect(clippy::disallowed_methods, reason = "a signal from outside, as a user sends it")]
     let mut command = Command::new("kill");
     assert!(command.args([format!("-{signal}"), pid.to_string()]).status().unwrap().success());
-}
-
-fn say(stdin: &mut ChildStdin, id: &str, method: &str, params: Value) {
-    writeln!(stdin, "{}", json!({"id":id,"method":method,"params":params})).unwrap();
-}
-
-fn line(stdout: &mut BufReader<ChildStdout>) -> Value {
-    let mut text = String::new();
-    if stdout.read_line(&mut text).unwrap() == 0 {
-        let mut rest = String::new();
-        stdout.read_to_string(&mut rest).unwrap();
-        panic!("the sidecar said no more");
-    }
-    serde_json::from_str(&text).unwrap()
 }
