@@ -79,6 +79,8 @@ def turn_of(text, turn):
     elif text == "recall":
         answer(json.dumps(called), turn)
     elif text in ("wait", "lose", "stubborn", "family"):
+        if text == "lose":
+            tell("item/started", turnId=turn, item={"type": "userMessage", "id": "u", "content": [{"type": "text", "text": text}]})
         if text == "family":
             say(method="turn/started", params={"threadId": "X", "turn": {"id": "V", "status": "inProgress"}})
             say(method="turn/started", params={"threadId": "Y", "turn": {"id": "W", "status": "inProgress"}})

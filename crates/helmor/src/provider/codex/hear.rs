@@ -109,10 +109,10 @@ impl Run<'_> {
                 }
             }
             ("item/started", "userMessage") => {
+                // `Display` of a JSON string is its JSON spelling.
                 let seen = |owed: &Owed| params.get().contains(&Value::from(owed.text.as_str()).to_string());
-                if self.owed.front().is_some_and(seen) {
-                    self.owed.pop_front();
-                }
+                self.owed.retain(|owed| !seen(owed));
+                self.echoes = true;
             }
             // A thought is no answer, and neither is what the user said.
             ("item/completed", "userMessage" | "reasoning" | "contextCompaction") => {}
@@ -161,7 +161,8 @@ impl Run<'_> {
 
     /// A turn that is over is not the end if a steer that was taken has not been seen, or if the server works on a goal.
     async fn goes_on(&mut self) -> Option<Outcome> {
-        if let Some(owed) = self.owed.pop_front() {
+        // A server that does not repeat what it is told may well have heard it.
+        if let Some(owed) = self.owed.pop_front().filter(|_| self.echoes) {
             let params = json!({ "threadId": self.thread.id, "input": owed.input });
             let result = self.call("turn/start", params, CALL).await;
             return match result.map(|result| serde_json::from_str::<Started>(result.get())) {

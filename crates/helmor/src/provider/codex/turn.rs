@@ -52,6 +52,8 @@ pub(super) struct Run<'s> {
     steering: mpsc::Receiver<Steering>,
     /// Steers that were taken and of which nothing was seen yet.
     pub(super) owed: VecDeque<Owed>,
+    /// Whether the server tells what it has been told.
+    pub(super) echoes: bool,
     pub(super) notices: Notices,
     /// Whether something of its own was said: an answer, or what a tool did.
     pub(super) said: bool,
@@ -104,6 +106,7 @@ impl<'s> Run<'s> {
             stop,
             steering,
             owed: VecDeque::new(),
+            echoes: false,
             notices: Notices::default(),
             said: false,
             next_of_goal: None,
