@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::conversation::{Conversation, ROOM_FOR_ANSWERS};
-use super::core::{Core, Drivers};
+use super::core::{Aborted, Core, Drivers};
 use super::defaults::Defaults;
 use super::life::{self, Exit};
 use super::log::{Log, LogLevel};
@@ -72,10 +72,10 @@ pub async fn converse(
     let core = core(options, Arc::clone(&conversation), replay, tape.clone());
 
     conversation.say(None, "ready", &[("version", Value::from(1))]);
-    tokio::spawn(write::write(Arc::clone(&conversation), output));
+    let _writing = Aborted(tokio::spawn(write::write(Arc::clone(&conversation), output)));
     core.log.info(format_args!("ready, version {version}"));
     let end_of_input = CancellationToken::new();
-    tokio::spawn(read(Arc::clone(&core), input, tape.clone(), end_of_input.clone()));
+    let _reading = Aborted(tokio::spawn(read(Arc::clone(&core), input, tape.clone(), end_of_input.clone())));
 
     let exit = life::until_the_end(&core, &end_of_input, killed).await;
     if let Some(tape) = tape {
