@@ -11,6 +11,7 @@ A prompt is a sequence of directives in double braces, done one after the other;
     {{say TEXT}} {{think TEXT}}     words and thoughts
     {{tool JSON}}                   a tool that begins and ends; JSON are further members of the call
     {{permit JSON}}                 asks whether a tool may be used, and says what was answered
+    {{crowd N}}                     asks N such questions at once, and says what was answered to each
     {{ask METHOD JSON}}             asks the client anything, and says what was answered
     {{tell METHOD JSON}}            tells the client anything
     {{update JSON}}                 an update with these members
@@ -122,6 +123,14 @@ def do(session, word, method, value, argument):
         call = {"toolCallId": f"tool-{next(numbers)}", "title": "a tool", "kind": "execute", **value}
         say(session, json.dumps(ask(session, "session/request_permission",
                                     {"sessionId": session["id"], "toolCall": call, "options": PERMISSIONS})))
+    elif word == "crowd":
+        params = {"sessionId": session["id"], "toolCall": {"toolCallId": "crowd", "title": "a tool"}, "options": PERMISSIONS}
+        asking = [threading.Thread(target=lambda: say(session, json.dumps(ask(session, "session/request_permission", params))),
+                                   daemon=True) for _ in range(int(argument))]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join()
     elif word == "ask":
         say(session, json.dumps(ask(session, method, {"sessionId": session["id"], **value})))
     elif word == "tell":

@@ -6,13 +6,14 @@ use outrigger_helmor::provider::{FailureCode, Outcome};
 use serde_json::{Value, json};
 
 use crate::acp_kit::{World, cursor, failure, last_said, of, said};
-use crate::claude_kit::run;
+use crate::claude_kit::{run, until};
 
 pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
     trials![
         acp_agent_that_is_not_logged_in_is_helped,
         acp_agent_reads_and_writes_files_only_below_its_folders,
         acp_agent_may_ask_for_what_we_do_not_offer_and_print_what_is_no_message,
+        acp_agent_may_ask_64_questions_at_once_and_not_65,
         acp_agent_that_dies_is_told_with_its_last_words,
         acp_agent_that_fails_fails_with_a_word,
         acp_agent_ends_its_turn_for_many_reasons,
@@ -108,6 +109,30 @@ fn acp_agent_may_ask_for_what_we_do_not_offer_and_print_what_is_no_message() {
         assert!(
             of(&events, "log").iter().any(|log| log["message"].as_str().unwrap().contains("this is no JSON"))
         );
+        talk.session.close().await;
+    });
+}
+
+fn acp_agent_may_ask_64_questions_at_once_and_not_65() {
+    let world = World::new(&[]);
+    run(async {
+        let talk = world.session();
+        let questions = |events: &[Value]| of(events, "permissionRequest").len();
+        let running = talk.begin(talk.send_in(PermissionMode::Default, "{{crowd 64}}"));
+        until(|| questions(&running.desk.all()) == 64).await;
+        for asked in of(&running.desk.all(), "permissionRequest") {
+            running.desk.allow(&asked["permissionId"]);
+        }
+        assert!(matches!(running.outcome.await.unwrap(), Outcome::Ended));
+        let events = running.desk.all();
+        assert_eq!((questions(&events), said(&events).contains("error")), (64, false));
+
+        let running = talk.begin(talk.send_in(PermissionMode::Default, "{{crowd 65}}"));
+        let refused = running.desk.of("acp/assistant").await;
+        assert!(refused.to_string().contains("64 questions are open already"), "{refused}");
+        until(|| questions(&running.desk.all()) == 64).await;
+        assert!(matches!(running.stopped().await, Outcome::Aborted));
+        assert_eq!(said(&talk.says("{{say and all is well}}").await), "and all is well");
         talk.session.close().await;
     });
 }

@@ -1,5 +1,6 @@
 //! What an agent says and what the host hears, line by line.
 
+use proptest::prelude::*;
 use serde_json::value::to_raw_value;
 
 use super::*;
@@ -142,4 +143,45 @@ fn what_is_new_to_us_is_passed_on_under_its_name_and_what_is_broken_is_not() {
         said(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": "plan" })),
         Heard::Mode("plan".into())
     );
+}
+
+/// Any JSON, but not much of it.
+fn anything() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "\\PC{0,8}".prop_map(Value::from),
+        Just(Value::from("completed\n\u{2028}")),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map(prop_oneof!["text", "type", "name", "_meta"], inner, 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_an_agent_says_the_host_gets_objects_of_one_line_with_a_type_of_ours(
+        kind in prop_oneof!["agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan",
+            "available_commands_update", "current_mode_update", "config_option_update", "usage_update", "\\PC{0,12}"],
+        members in prop::collection::hash_map(prop_oneof!["content", "toolCallId", "title", "name", "kind", "status", "rawInput",
+            "rawOutput", "locations", "entries", "availableCommands", "currentModeId", "configOptions", "used", "size", "type", "_meta"],
+            anything(), 0..8),
+    ) {
+        let mut update: serde_json::Map<String, Value> = members.into_iter().collect();
+        update.insert("sessionUpdate".to_owned(), Value::from(kind));
+        let raw: Box<RawValue> = serde_json::from_str(&serde_json::to_string_pretty(&update).unwrap()).unwrap();
+        if let Heard::Pass(objects) = hear("acp", &raw, &mut Tools::default()) {
+            for object in objects {
+                prop_assert!(!object.contains(['\n', '\r']), "{}", object);
+                let read: Value = serde_json::from_str(&object).unwrap();
+                prop_assert!(read["type"].as_str().is_some_and(|kind| kind.starts_with("acp/")), "{}", object);
+            }
+        }
+    }
 }
