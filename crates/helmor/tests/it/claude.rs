@@ -4,13 +4,14 @@ use outrigger_helmor::protocol::{ContextQuery, PermissionMode, SendMessage, Slas
 use outrigger_helmor::provider::{Change, FailureCode, InputAction, Outcome, Provider, Verdict};
 use serde_json::{Value, json};
 
-use crate::claude_kit::{World, asked, kinds, programs, run, session_id, texts};
+use crate::claude_kit::{Notes, World, asked, kinds, programs, run, session_id, texts, until};
 
 pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
     trials![
         claude_streams_a_turn_and_stays_warm_for_the_next_one,
         claude_goes_on_in_a_new_program_when_a_turn_wants_what_a_running_one_cannot_change,
         claude_asks_before_it_writes_and_allow_means_this_once,
+        claude_can_be_made_to_ask_before_what_it_would_do_unasked,
         claude_is_allowed_more_when_the_host_passes_a_suggestion_back,
         claude_asks_the_user_and_hears_the_answer,
         claude_hands_over_a_plan_and_does_not_start_with_it,
@@ -111,6 +112,46 @@ fn claude_goes_on_in_a_new_program_when_a_turn_wants_what_a_running_one_cannot_c
 fn write(world: &World, name: &str) -> String {
     let path = world.work().join(name);
     format!("{{{{use Write {}}}}}", json!({"file_path": path, "content": "x"}))
+}
+
+fn claude_can_be_made_to_ask_before_what_it_would_do_unasked() {
+    let Some(world) = World::real("") else { return };
+    run(async {
+        let talk = world.session();
+        let secret = world.work().join("secret");
+        std::fs::write(&secret, "the secret itself").unwrap();
+        let read = format!("{{{{use Read {}}}}}", json!({"file_path": secret}));
+        let every = |prompt: &str| SendMessage {
+            ask_every_tool: true,
+            ..talk.send_in(PermissionMode::Default, prompt)
+        };
+        let running = talk.begin(every(&read));
+        let ask = running.desk.of("permissionRequest").await;
+        assert_eq!((&ask["toolName"], &ask["required"]), (&json!("Read"), &json!(false)));
+        let message = Some("not this one".to_owned());
+        running.desk.decide(&ask["permissionId"], Verdict::Deny { message });
+        let desk = std::sync::Arc::clone(&running.desk);
+        assert!(matches!(running.end().await, Outcome::Ended));
+        let said = texts(&desk.all()).concat();
+        assert!(said.contains("not this one") && !said.contains("the secret itself"), "{said}");
+
+        // What is allowed there is asked for again where the program itself wants that.
+        let running = talk.begin(every(&write(&world, "one")));
+        let ask = running.desk.of("permissionRequest").await;
+        assert_eq!((&ask["toolName"], &ask["required"]), (&json!("Write"), &json!(false)));
+        running.desk.allow(&ask["permissionId"]);
+        let asks = |desk: &Notes| {
+            let all = desk.all().into_iter();
+            all.filter(|event| event["type"] == "permissionRequest").collect::<Vec<_>>()
+        };
+        until(|| asks(&running.desk).len() == 2).await;
+        let again = asks(&running.desk).pop().unwrap();
+        assert_eq!((&again["toolName"], &again["required"]), (&json!("Write"), &json!(true)));
+        assert!(!world.work().join("one").exists());
+        running.desk.allow(&again["permissionId"]);
+        assert!(matches!(running.end().await, Outcome::Ended));
+        assert!(world.work().join("one").exists());
+    });
 }
 
 fn claude_asks_before_it_writes_and_allow_means_this_once() {

@@ -288,7 +288,7 @@ impl Desk for Notes {
         self.permissions.lock().unwrap().insert(ask.id.clone(), sender);
         let withdraw = self.withdrawal("permissionCancelled", ask.id.clone());
         self.note(json!({"type": "permissionRequest", "permissionId": ask.id, "toolName": ask.tool_name,
-                         "toolInput": ask.tool_input, "suggestions": ask.suggestions}));
+                         "toolInput": ask.tool_input, "suggestions": ask.suggestions, "required": ask.required}));
         Asked::new(answer, withdraw)
     }
 

@@ -84,6 +84,22 @@ fn claude_works_on_a_copy_and_its_conversation_goes_on_in_the_next_run() {
 }
 
 #[test]
+fn what_the_policy_denies_claude_does_not_happen_and_the_receipt_says_enforced() {
+    let Some(place) = Place::new() else { return };
+    std::fs::write(place.project.join("policy.json"), r#"{"disallowed_tools":["Read"]}"#).unwrap();
+    let task = r#"{{use Read {"file_path":"a.txt"}}}"#;
+    let args = ["run", task, "--backend", "claude", "--policy", "policy.json", "--json"];
+    let finished = place.finish(&args);
+    assert_eq!(finished.code(), 0, "{}{}", finished.stdout, finished.stderr);
+    let said = finished.stdout.lines().find(|line| line.contains("the tool said:"));
+    assert!(said.is_some_and(|line| !line.contains("before")), "{}", finished.stdout);
+    let text = std::fs::read_to_string(ended(&finished)["receipt"].as_str().unwrap()).unwrap();
+    let receipt: Value = serde_json::from_str(&text).unwrap();
+    let account = &receipt["usage_raw"]["outrigger"];
+    assert_eq!(account["enforcement"]["tools"], "enforced", "{account}");
+}
+
+#[test]
 fn a_conversation_that_is_lost_is_begun_anew_and_that_is_said() {
     let Some(place) = Place::new() else { return };
     let nobody = "11111111-2222-4333-8444-555555555555";
