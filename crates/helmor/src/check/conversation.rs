@@ -130,10 +130,17 @@ impl Conversation {
         })
     }
 
-    /// Waits for the next event of a request. Heartbeats are passed over.
+    /// Waits for the next event of a request. Heartbeats before it are passed over.
     pub(super) async fn event_of(&mut self, id: &str, within: Duration) -> Result<Value, Trouble> {
-        let is_it = |event: &Value| event["id"] == *id && event["type"] != "heartbeat";
-        self.until("an event with the id of the request", within, is_it).await
+        let (deadline, mut rest) = (Instant::now() + within, within);
+        loop {
+            let is_it = |event: &Value| event["id"] == *id;
+            let event = self.until("an event with the id of the request", rest, is_it).await?;
+            if event["type"] != "heartbeat" {
+                return Ok(event);
+            }
+            rest = deadline.saturating_duration_since(Instant::now());
+        }
     }
 
     /// The first event that is it; others wait.

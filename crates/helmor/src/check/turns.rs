@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::conversation::Conversation;
 use super::report::{Trouble, Verdict, demand};
@@ -132,10 +133,16 @@ pub(super) async fn id_in_flight(suite: &Suite<'_>, talk: &mut Conversation) -> 
     Ok("it is answered without the id".to_owned())
 }
 
-/// Hears a stream to its end.
+/// Hears a stream to its end, whatever it says before.
 pub(super) async fn ended(suite: &Suite<'_>, talk: &mut Conversation, id: &str) -> Result<Value, Trouble> {
-    let is_it = |event: &Value| event["id"] == *id && is_end(event);
-    talk.until("the end of the stream", suite.limits.answer, is_it).await
+    let (deadline, mut rest) = (Instant::now() + suite.limits.answer, suite.limits.answer);
+    loop {
+        let event = talk.event_of(id, rest).await?;
+        if is_end(&event) {
+            return Ok(event);
+        }
+        rest = deadline.saturating_duration_since(Instant::now());
+    }
 }
 
 async fn nothing_follows(talk: &mut Conversation, id: &str, quiet: Duration) -> Result<(), Trouble> {

@@ -59,7 +59,7 @@ async fn agent_left() {
     let folder = tempfile::tempdir().unwrap();
     let mark = format!("{}-agent", folder.path().file_name().unwrap().to_str().unwrap());
     // A tool in a session of its own, as the real agents start theirs.
-    let tool = json!(["setsid", "sh", "-c", "sleep 100; true", mark]);
+    let tool = json!(["setsid", "-w", "sh", "-c", "sleep 100; true", mark]);
     let script = json!({"turns":[{"steps":[{"say":"hi"}, {"run":tool}]}]});
     let path = folder.path().join("script.json");
     std::fs::write(&path, script.to_string()).unwrap();
