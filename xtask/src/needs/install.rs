@@ -35,10 +35,10 @@ pub(super) fn perform(steps: &[Step], machine: &Machine, cache: &Path) -> Result
                 }
                 install_debian(machine.debian, packages, *update_first)?;
             }
-            Step::Npm { package, version, scripts, why } => {
+            Step::Npm { package, version, parts, why } => {
                 eprintln!("installing npm package {package}@{version}: needed by {why}");
                 install_npm(cache, package, version, |folder| {
-                    succeed(&plan::npm_install(folder, package, version, *scripts))
+                    succeed(&plan::npm_install(folder, package, version, *parts))
                 })?;
             }
         }
@@ -135,10 +135,10 @@ fn succeed(line: &Line) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Scripts, npm};
+    use super::super::{Parts, npm};
     use super::*;
 
-    const RPC: Need = npm("@scope/rpc", "1.0.0", Scripts::Skip, "a test");
+    const RPC: Need = npm("@scope/rpc", "1.0.0", Parts::All, "a test");
 
     #[test]
     fn an_interrupted_install_is_never_taken_for_a_finished_one() {

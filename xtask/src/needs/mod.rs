@@ -22,7 +22,7 @@ pub(crate) struct Need {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Debian { package: &'static str, probe: Probe },
-    Npm { package: &'static str, version: &'static str, scripts: Scripts },
+    Npm { package: &'static str, version: &'static str, parts: Parts },
 }
 
 /// How to tell that a Debian package, or something as good, is already there.
@@ -32,15 +32,13 @@ enum Probe {
     File(&'static str),
 }
 
-/// Whether the install scripts of an npm package and of all its dependencies may run.
+/// What of an npm package is installed. Install scripts never run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scripts {
-    Skip,
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for packages that fetch a native program when installed")
-    )]
-    Run,
+enum Parts {
+    /// All of it: native programs often are optional dependencies.
+    All,
+    /// Without optional dependencies.
+    Required,
 }
 
 /// In the order of installation: npm itself is a Debian package.
@@ -56,29 +54,31 @@ const NEEDS: &[Need] = &[
     ),
     debian("procps", Probe::Program("ps"), "the test of the kit for node that kills its sidecar"),
     debian("npm", Probe::Program("npm"), "the tests that run against programs from npm"),
-    npm(
-        "json-rpc-2.0",
-        "1.8.1",
-        Scripts::Skip,
-        "the test of our JSON-RPC peer against another implementation",
-    ),
+    npm("json-rpc-2.0", "1.8.1", Parts::All, "the test of our JSON-RPC peer against another implementation"),
     npm(
         "@modelcontextprotocol/server-everything",
         "2026.8.31",
-        Scripts::Skip,
+        Parts::All,
         "the tests that give an agent the tools of a real MCP server",
     ),
     npm(
         "@anthropic-ai/claude-code",
         "2.1.325",
-        Scripts::Skip,
+        Parts::All,
         "the tests that drive the real Claude Code against a model server on loopback",
     ),
     npm(
         "@openai/codex",
         "0.166.0",
-        Scripts::Skip,
+        Parts::All,
         "the tests that drive the real Codex against a model server on loopback",
+    ),
+    npm(
+        "@agentclientprotocol/claude-agent-acp",
+        "0.99.1",
+        // It would bring a Claude Code of its own; the tests give it the one above.
+        Parts::Required,
+        "the tests that drive a real agent over ACP",
     ),
 ];
 
@@ -86,13 +86,8 @@ const fn debian(package: &'static str, probe: Probe, needed_by: &'static str) ->
     Need { what: What::Debian { package, probe }, needed_by }
 }
 
-const fn npm(
-    package: &'static str,
-    version: &'static str,
-    scripts: Scripts,
-    needed_by: &'static str,
-) -> Need {
-    Need { what: What::Npm { package, version, scripts }, needed_by }
+const fn npm(package: &'static str, version: &'static str, parts: Parts, needed_by: &'static str) -> Need {
+    Need { what: What::Npm { package, version, parts }, needed_by }
 }
 
 #[derive(clap::Args)]

@@ -1,6 +1,6 @@
 //! From what is missing to what would be run. Pure: the machine is a value here.
 
-use super::{Need, Scripts, What};
+use super::{Need, Parts, What};
 use crate::shell::Line;
 use std::path::{Path, PathBuf};
 
@@ -59,7 +59,7 @@ pub(super) enum Step {
     Npm {
         package: &'static str,
         version: &'static str,
-        scripts: Scripts,
+        parts: Parts,
         why: &'static str,
     },
 }
@@ -81,8 +81,8 @@ pub(super) fn plan(machine: &Machine) -> Plan {
         steps.push(Step::Debian { packages, why, update_first: machine.lists == Lists::Empty });
     }
     steps.extend(machine.missing.iter().filter_map(|need| match need.what {
-        What::Npm { package, version, scripts } => {
-            Some(Step::Npm { package, version, scripts, why: need.needed_by })
+        What::Npm { package, version, parts } => {
+            Some(Step::Npm { package, version, parts, why: need.needed_by })
         }
         What::Debian { .. } => None,
     }));
@@ -116,12 +116,13 @@ pub(super) fn apt_install(debian: Debian, packages: &[&str]) -> Line {
 }
 
 /// The command for `folder`, which must be empty: npm would add to what it finds.
-pub(super) fn npm_install(folder: &Path, package: &str, version: &str, scripts: Scripts) -> Line {
+pub(super) fn npm_install(folder: &Path, package: &str, version: &str, parts: Parts) -> Line {
     let folder = folder.to_string_lossy().into_owned();
     let mut words = vec!["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", &folder];
-    match scripts {
-        Scripts::Skip => words.push("--ignore-scripts"),
-        Scripts::Run => {}
+    words.push("--ignore-scripts");
+    match parts {
+        Parts::All => {}
+        Parts::Required => words.push("--omit=optional"),
     }
     let pinned = format!("{package}@{version}");
     words.push(&pinned);
@@ -195,7 +196,7 @@ mod tests {
 
     const ZSH: Need = debian("zsh", Probe::Program("zsh"), "the completion test");
     const FONT: Need = debian("fonts-x", Probe::File("/usr/share/fonts/x"), "the screenshot test");
-    const RPC: Need = npm("json-rpc-2.0", "1.8.1", Scripts::Skip, "the peer test");
+    const RPC: Need = npm("json-rpc-2.0", "1.8.1", Parts::All, "the peer test");
 
     fn machine(missing: &[Need]) -> Machine {
         Machine {
@@ -221,12 +222,7 @@ mod tests {
                 why: vec!["the completion test", "the screenshot test"],
                 update_first: false,
             },
-            Step::Npm {
-                package: "json-rpc-2.0",
-                version: "1.8.1",
-                scripts: Scripts::Skip,
-                why: "the peer test",
-            },
+            Step::Npm { package: "json-rpc-2.0", version: "1.8.1", parts: Parts::All, why: "the peer test" },
         ];
         assert_eq!(plan(&machine(&[ZSH, RPC, FONT])), Plan::Install(steps));
     }
@@ -269,8 +265,8 @@ mod tests {
         let lines = [
             apt_install(Debian::Root, &["zsh"]),
             apt_install(Debian::Sudo, &["zsh"]),
-            npm_install(Path::new("/c/x"), "json-rpc-2.0", "1.8.1", Scripts::Skip),
-            npm_install(Path::new("/c/x"), "@a/b", "2.0.0", Scripts::Run),
+            npm_install(Path::new("/c/x"), "json-rpc-2.0", "1.8.1", Parts::All),
+            npm_install(Path::new("/c/x"), "@a/b", "2.0.0", Parts::Required),
         ];
         let expected = [
             "DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -o \
@@ -278,14 +274,14 @@ mod tests {
             "sudo -n env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -o \
              DPkg::Lock::Timeout=120 zsh",
             "npm install --no-audit --no-fund --loglevel=error --prefix /c/x --ignore-scripts json-rpc-2.0@1.8.1",
-            "npm install --no-audit --no-fund --loglevel=error --prefix /c/x @a/b@2.0.0",
+            "npm install --no-audit --no-fund --loglevel=error --prefix /c/x --ignore-scripts --omit=optional @a/b@2.0.0",
         ];
         assert_eq!(lines.map(|line| line.to_string()), expected);
     }
 
     #[test]
     fn tests_find_npm_packages_through_the_environment() {
-        let scoped = npm("@openai/codex", "1.0.0", Scripts::Run, "x");
+        let scoped = npm("@openai/codex", "1.0.0", Parts::Required, "x");
         let expected = [
             ("OUTRIGGER_NPM_JSON_RPC_2_0".to_owned(), "/c/npm/json-rpc-2.0@1.8.1".to_owned()),
             ("OUTRIGGER_NPM_OPENAI_CODEX".to_owned(), "/c/npm/@openai/codex@1.0.0".to_owned()),
