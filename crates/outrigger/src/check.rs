@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use outrigger_abp::check::{self as abp_check, Status as AbpStatus};
+use outrigger_abp::check as abp_check;
 use outrigger_abp::host::BackendSpec;
 use outrigger_abp::protocol::{OrderId, WorkOrder};
-use outrigger_helmor::check::{self as helmor_check, Status as HelmorStatus, Turns};
+use outrigger_helmor::check::{self as helmor_check, Turns};
 use outrigger_helmor::host::BridgeSpec;
 use outrigger_helmor::protocol::ProviderName;
-use outrigger_steerable::check::{self as steerable_check, Status as SteerableStatus};
+use outrigger_steerable::check as steerable_check;
 use outrigger_steerable::host::SidecarSpec;
 use outrigger_supervise::sandbox::{self, Level, Network, Request};
+use outrigger_wire::conformance::{Check, Report, Status};
 use serde::Serialize;
 
 use crate::args::{StdinArg, duration};
@@ -166,15 +167,6 @@ struct Found<'a> {
     mend: Option<&'a str>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Status {
-    Pass,
-    Fail,
-    Warn,
-    Skipped,
-}
-
 #[derive(Serialize)]
 struct Summary {
     event: &'static str,
@@ -217,21 +209,7 @@ async fn steerable(args: SteerableArgs, format: Format) -> anyhow::Result<u8> {
         report = steerable_check::run(&supervisor, &spec, &limits) => report,
         _ = owner.next() => return Ok(INTERRUPTED),
     };
-    let found = report.checks.iter().map(|check| Found {
-        event: "check",
-        name: check.name,
-        rule: check.rule,
-        status: match check.status {
-            SteerableStatus::Pass => Status::Pass,
-            SteerableStatus::Fail => Status::Fail,
-            SteerableStatus::Warn => Status::Warn,
-            SteerableStatus::Skipped => Status::Skipped,
-        },
-        detail: &check.detail,
-        evidence: check.evidence.as_deref(),
-        mend: check.mend,
-    });
-    Ok(tell(found, format))
+    Ok(tell(&report, format))
 }
 
 async fn helmor(args: HelmorArgs, format: Format) -> anyhow::Result<u8> {
@@ -255,21 +233,7 @@ async fn helmor(args: HelmorArgs, format: Format) -> anyhow::Result<u8> {
         report = helmor_check::run(&supervisor, &spec, &limits) => report,
         _ = owner.next() => return Ok(INTERRUPTED),
     };
-    let found = report.checks.iter().map(|check| Found {
-        event: "check",
-        name: check.name,
-        rule: check.rule,
-        status: match check.status {
-            HelmorStatus::Pass => Status::Pass,
-            HelmorStatus::Fail => Status::Fail,
-            HelmorStatus::Warn => Status::Warn,
-            HelmorStatus::Skipped => Status::Skipped,
-        },
-        detail: &check.detail,
-        evidence: check.evidence.as_deref(),
-        mend: check.mend,
-    });
-    Ok(tell(found, format))
+    Ok(tell(&report, format))
 }
 
 async fn abp(args: AbpArgs, format: Format) -> anyhow::Result<u8> {
@@ -310,32 +274,18 @@ async fn try_it(args: &AbpArgs, folder: &std::path::Path, format: Format) -> any
         report = abp_check::run(&supervisor, &spec, &order, &limits) => report,
         _ = owner.next() => return Ok(INTERRUPTED),
     };
-    let found = report.checks.iter().map(|check| Found {
-        event: "check",
-        name: check.name,
-        rule: check.rule,
-        status: match check.status {
-            AbpStatus::Pass => Status::Pass,
-            AbpStatus::Fail => Status::Fail,
-            AbpStatus::Warn => Status::Warn,
-            AbpStatus::Skipped => Status::Skipped,
-        },
-        detail: &check.detail,
-        evidence: check.evidence.as_deref(),
-        mend: None,
-    });
-    Ok(tell(found, format))
+    Ok(tell(&report, format))
 }
 
 /// Shows every rule and the sum of them; the exit code.
-fn tell<'a>(checks: impl Iterator<Item = Found<'a>>, format: Format) -> u8 {
-    let mut counts = [0; 4];
-    for check in checks {
-        counts[check.status as usize] += 1;
-        show(&check, format);
+fn tell(report: &Report, format: Format) -> u8 {
+    for check in &report.checks {
+        show(check, format);
     }
-    let [passed, failed, warned, skipped] = counts;
-    let conformant = failed == 0;
+    let count = |status| report.count(status);
+    let (passed, failed) = (count(Status::Pass), count(Status::Fail));
+    let (warned, skipped) = (count(Status::Warn), count(Status::Skipped));
+    let conformant = report.is_conformant();
     match format {
         Format::Json => {
             say::object(&Summary { event: "summary", conformant, passed, failed, warned, skipped });
@@ -362,23 +312,32 @@ fn surroundings() -> anyhow::Result<(PathBuf, Request)> {
     Ok((here, request))
 }
 
-fn show(check: &Found<'_>, format: Format) {
+fn show(check: &Check, format: Format) {
+    let Check { name, rule, status, detail, evidence, mend } = check;
     if format == Format::Json {
-        return say::object(check);
+        return say::object(&Found {
+            event: "check",
+            name,
+            rule,
+            status: *status,
+            detail,
+            evidence: evidence.as_deref(),
+            mend: *mend,
+        });
     }
     use anstyle::{AnsiColor, Style};
-    let (word, colour) = match check.status {
+    let (word, colour) = match status {
         Status::Pass => ("pass", AnsiColor::Green),
         Status::Fail => ("FAIL", AnsiColor::Red),
         Status::Warn => ("warn", AnsiColor::Yellow),
         Status::Skipped => ("skip", AnsiColor::White),
     };
     let style = Style::new().fg_color(Some(colour.into()));
-    anstream::println!("{style}{word}{style:#}  {}: {}", check.name, check.rule);
-    if check.status == Status::Pass {
+    anstream::println!("{style}{word}{style:#}  {name}: {rule}");
+    if *status == Status::Pass {
         return;
     }
-    for text in [Some(check.detail), check.evidence, check.mend].into_iter().flatten() {
+    for text in [Some(detail.as_str()), evidence.as_deref(), *mend].into_iter().flatten() {
         for line in printable(text).lines() {
             anstream::println!("        {line}");
         }

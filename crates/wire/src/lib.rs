@@ -13,6 +13,7 @@
 //!   error code of every dialect is in [`rpc::code`].
 //! * [`peer`] lets both sides call each other at once over any pair of streams: deadlines, cancellation, priorities,
 //!   back-pressure, and a clear reason for every end.
+//! * [`conformance`] is what a check of a sidecar finds, rule by rule, whatever the dialect.
 //! * [`standard`] takes the standard streams of a child for its protocol.
 //! * [`tape`] records a conversation and replays it in tests, cut at every offset.
 //!
@@ -28,6 +29,7 @@
 //! assert_eq!(line.text(), Ok("{\"id\":1}"));
 //! ```
 
+pub mod conformance;
 pub mod frame;
 pub mod line;
 pub mod peer;

@@ -9,5 +9,5 @@ mod report;
 mod seen;
 mod suite;
 
-pub use report::{Check, Report, Status};
+pub use outrigger_wire::conformance::{Check, Report, Status};
 pub use suite::{Limits, run};

@@ -3,7 +3,9 @@
 use crate::protocol::{AgentEvent, Envelope, EventKind, Outcome, ReceivedReceipt, Timestamp, read};
 use crate::receipt::canonical_sha256;
 
-use super::report::{Found, Status, shown};
+use outrigger_wire::conformance::{Status, shown};
+
+use super::report::Found;
 
 /// The notes on one run.
 #[derive(Default)]

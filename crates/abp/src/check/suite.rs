@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use outrigger_supervise::driver::Supervisor;
 use outrigger_supervise::launch::Status as ExitStatus;
+use outrigger_wire::conformance::{Report, Status, shown};
 use serde_json::json;
 
 use super::conversation::{Conversation, Next};
-use super::report::{Found, Report, Rule, Status, shown};
+use super::report::{Add, Found, Rule};
 use super::seen::Seen;
 use crate::host::BackendSpec;
 use crate::protocol::{Capability, Envelope, Mode, Outcome, RunId, SupportLevel, WorkOrder, read};

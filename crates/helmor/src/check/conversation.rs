@@ -7,13 +7,13 @@ use outrigger_supervise::driver::{Child, Output, Session, Supervisor};
 use outrigger_supervise::launch::Status as ExitStatus;
 use outrigger_supervise::ready::Ready;
 use outrigger_supervise::state::Ladder;
+use outrigger_wire::conformance::{Trouble, shown};
 use outrigger_wire::line::{Item, LineReader, dialect};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::report::{Trouble, shown};
 use super::suite::Limits;
 use crate::host::BridgeSpec;
 use crate::protocol::request_line;

@@ -1,10 +1,10 @@
 //! The rules about how a sidecar ends.
 
 use outrigger_supervise::launch::Status as ExitStatus;
+use outrigger_wire::conformance::{Trouble, Verdict, demand};
 use serde_json::{Value, json};
 
 use super::conversation::{Conversation, left};
-use super::report::{Trouble, Verdict, demand};
 use super::suite::Suite;
 
 pub(super) async fn shutdown(suite: &mut Suite<'_>) -> Verdict {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use outrigger_wire::conformance::{Trouble, Verdict, demand, shown};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::conversation::{Conversation, Next};
-use super::report::{Trouble, Verdict, demand, shown};
 use super::suite::Suite;
 
 /// A line that must be served: prompts of this size are normal.

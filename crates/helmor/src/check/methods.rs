@@ -1,10 +1,10 @@
 //! The rules about requests that no agent is needed for.
 
+use outrigger_wire::conformance::{Trouble, Verdict, demand};
 use serde_json::{Value, json};
 
 use super::conversation::Conversation;
 use super::lines::refuses;
-use super::report::{Trouble, Verdict, demand};
 use super::suite::Suite;
 
 pub(super) async fn parameters(_: &Suite<'_>, talk: &mut Conversation) -> Verdict {

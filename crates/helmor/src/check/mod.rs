@@ -16,10 +16,9 @@ mod conversation;
 mod life;
 mod lines;
 mod methods;
-mod report;
 mod rules;
 mod suite;
 mod turns;
 
-pub use report::{Check, Report, Status};
+pub use outrigger_wire::conformance::{Check, Report, Status};
 pub use suite::{Limits, Turns, run};

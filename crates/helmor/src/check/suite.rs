@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use outrigger_supervise::driver::Supervisor;
+use outrigger_wire::conformance::{Report, Trouble, demand};
 use serde_json::Value;
 
 use super::conversation::{Conversation, Next, left};
-use super::report::{Report, Trouble, demand};
 use super::rules::{CONVERSATION, FRAMES, LIFE, READY_FIRST, STARTS};
 use crate::host::BridgeSpec;
 use crate::protocol::ProviderName;
@@ -87,14 +87,14 @@ pub async fn run(supervisor: &Supervisor, spec: &BridgeSpec, limits: &Limits) ->
             true => judge(&mut suite).await,
             false => Err(Trouble::Unseen("it did not start".to_owned())),
         };
-        report.add(rule, verdict);
+        report.judged(rule, verdict);
     }
     let frames = match suite.noise.take() {
         None if is_there => Ok("every line is one".to_owned()),
         None => Err(Trouble::Unseen("it did not start".to_owned())),
         Some(line) => Err(Trouble::Broken { detail: "a line is none".to_owned(), evidence: Some(line) }),
     };
-    report.add(&FRAMES, frames);
+    report.judged(&FRAMES, frames);
     report
 }
 
@@ -136,12 +136,12 @@ impl Suite<'_> {
         let (talk, first) = match self.ready().await {
             Ok(ready) => ready,
             Err(trouble) => {
-                report.add(&STARTS, Err(trouble));
-                report.add(&READY_FIRST, Err(Trouble::Unseen("it did not start".to_owned())));
+                report.judged(&STARTS, Err(trouble));
+                report.judged(&READY_FIRST, Err(Trouble::Unseen("it did not start".to_owned())));
                 return None;
             }
         };
-        report.add(&STARTS, Ok("it does".to_owned()));
+        report.judged(&STARTS, Ok("it does".to_owned()));
         let is_first = match &talk.noise {
             Some(noise) => {
                 let detail = "it is something else".to_owned();
@@ -149,7 +149,7 @@ impl Suite<'_> {
             }
             None => demand(first["type"] == "ready" && first["version"] == 1, "it is something else", &first),
         };
-        report.add(&READY_FIRST, is_first.map(|()| "it is".to_owned()));
+        report.judged(&READY_FIRST, is_first.map(|()| "it is".to_owned()));
         Some(talk)
     }
 
@@ -157,7 +157,7 @@ impl Suite<'_> {
     async fn converse(&mut self, talk: Option<Conversation>, report: &mut Report) {
         let Some(talk) = talk else {
             for (rule, _) in CONVERSATION {
-                report.add(rule, Err(Trouble::Unseen("it did not start".to_owned())));
+                report.judged(rule, Err(Trouble::Unseen("it did not start".to_owned())));
             }
             return;
         };
@@ -168,7 +168,7 @@ impl Suite<'_> {
                 None => self.ready().await.map(|(talk, _)| talk),
             };
             let Ok(mut talk) = talk else {
-                report.add(rule, Err(Trouble::Unseen("it could not be started again".to_owned())));
+                report.judged(rule, Err(Trouble::Unseen("it could not be started again".to_owned())));
                 continue;
             };
             let verdict = judge(self, &mut talk).await;
@@ -177,7 +177,7 @@ impl Suite<'_> {
                 // What it still says about this rule is not to disturb the next one.
                 Err(Trouble::Broken { .. }) => false,
             };
-            report.add(rule, verdict);
+            report.judged(rule, verdict);
             self.hear(&mut talk);
             current = survived.then_some(talk);
         }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use outrigger_wire::conformance::{Trouble, Verdict, demand};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::conversation::Conversation;
-use super::report::{Trouble, Verdict, demand};
 use super::suite::Suite;
 
 impl Suite<'_> {

@@ -9,6 +9,7 @@ use outrigger_supervise::launch::Status as ExitStatus;
 use outrigger_supervise::ready::Ready;
 use outrigger_supervise::spec::{Rules, Spec, Spoken, Tee};
 use outrigger_supervise::state::{Heartbeat, Ladder, Restart};
+use outrigger_wire::conformance::{Trouble, shown};
 use outrigger_wire::line::{Item, LineReader, dialect};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -16,7 +17,6 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::report::{Trouble, shown};
 use super::suite::Limits;
 use crate::host::SidecarSpec;
 

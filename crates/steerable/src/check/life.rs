@@ -1,10 +1,10 @@
 //! The rules about how a sidecar begins and ends.
 
 use outrigger_supervise::launch::Status as ExitStatus;
+use outrigger_wire::conformance::{Trouble, Verdict, demand, shown};
 use serde_json::{Value, json};
 
 use super::conversation::{Conversation, left};
-use super::report::{Trouble, Verdict, demand, shown};
 use super::suite::{Limits, Suite};
 use crate::protocol::{Health, READY_MARKER};
 

@@ -1,9 +1,9 @@
 //! The rules about lines: what is a request, what is answered, and that nothing on standard input ends a sidecar.
 
+use outrigger_wire::conformance::{Trouble, Verdict, demand, shown};
 use serde_json::{Value, json};
 
 use super::conversation::Conversation;
-use super::report::{Trouble, Verdict, demand, shown};
 use super::suite::Suite;
 
 /// The longest line that must be served.

@@ -1,10 +1,10 @@
 //! The rules about methods that answer at once: health, sessions, tools, settings.
 
+use outrigger_wire::conformance::{Trouble, Verdict, demand};
 use serde_json::{Value, json};
 
 use super::conversation::Conversation;
 use super::lines::expect;
-use super::report::{Trouble, Verdict, demand};
 use super::suite::Suite;
 
 /// The result of a call that must have one.

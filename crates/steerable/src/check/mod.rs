@@ -9,11 +9,10 @@ mod conversation;
 mod life;
 mod lines;
 mod methods;
-mod report;
 mod rules;
 mod server;
 mod streams;
 mod suite;
 
-pub use report::{Check, Report, Status};
+pub use outrigger_wire::conformance::{Check, Report, Status};
 pub use suite::{Limits, run};

@@ -1,7 +1,8 @@
 //! The rules, in the order in which they are tried.
 
+use outrigger_wire::conformance::{Rule, Verdict, Weight};
+
 use super::conversation::Conversation;
-use super::report::{Rule, Verdict, Weight};
 use super::suite::Suite;
 use super::{life, lines, methods, streams};
 use crate::chat::BoxFuture;

@@ -1,10 +1,10 @@
 //! The rules about streams, tried against the model server of the checks.
 
+use outrigger_wire::conformance::{Trouble, Verdict, demand};
 use serde_json::{Value, json};
 
 use super::conversation::Conversation;
 use super::lines::expect;
-use super::report::{Trouble, Verdict, demand};
 use super::server::{Server, TEXT};
 use super::suite::Suite;
 

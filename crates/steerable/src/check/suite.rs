@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use outrigger_supervise::driver::Supervisor;
+use outrigger_wire::conformance::{Report, Trouble};
 use serde_json::Value;
 
 use super::conversation::{Conversation, Next};
 use super::life;
-use super::report::{Report, Trouble};
 use super::rules::{CONVERSATION, FRAMES, LIFE, MARKER, READY_FIRST, STARTS};
 use super::server::Server;
 use crate::host::SidecarSpec;
@@ -55,14 +55,14 @@ pub async fn run(supervisor: &Supervisor, spec: &SidecarSpec, limits: &Limits) -
             true => judge(&mut suite).await,
             false => Err(Trouble::Unseen("it did not start".to_owned())),
         };
-        report.add(rule, verdict);
+        report.judged(rule, verdict);
     }
     let frames = match suite.noise.take() {
         None if is_there => Ok("every line is one".to_owned()),
         None => Err(Trouble::Unseen("it did not start".to_owned())),
         Some(line) => Err(Trouble::Broken { detail: "a line is none".to_owned(), evidence: Some(line) }),
     };
-    report.add(&FRAMES, frames);
+    report.judged(&FRAMES, frames);
     report
 }
 
@@ -104,16 +104,16 @@ impl Suite<'_> {
         let (mut talk, first) = match self.greeted(&[]).await {
             Ok(greeted) => greeted,
             Err(trouble) => {
-                report.add(&STARTS, Err(trouble));
+                report.judged(&STARTS, Err(trouble));
                 for rule in [&MARKER, &READY_FIRST] {
-                    report.add(rule, Err(Trouble::Unseen("it did not start".to_owned())));
+                    report.judged(rule, Err(Trouble::Unseen("it did not start".to_owned())));
                 }
                 return None;
             }
         };
-        report.add(&STARTS, Ok("it does".to_owned()));
-        report.add(&MARKER, life::marker(&mut talk, self.limits).await);
-        report.add(&READY_FIRST, life::ready_first(&talk, &first));
+        report.judged(&STARTS, Ok("it does".to_owned()));
+        report.judged(&MARKER, life::marker(&mut talk, self.limits).await);
+        report.judged(&READY_FIRST, life::ready_first(&talk, &first));
         Some(talk)
     }
 
@@ -121,7 +121,7 @@ impl Suite<'_> {
     async fn converse(&mut self, talk: Option<Conversation>, report: &mut Report) {
         let Some(talk) = talk else {
             for (rule, _) in CONVERSATION {
-                report.add(rule, Err(Trouble::Unseen("it did not start".to_owned())));
+                report.judged(rule, Err(Trouble::Unseen("it did not start".to_owned())));
             }
             return;
         };
@@ -134,7 +134,7 @@ impl Suite<'_> {
             let mut talk = match talk {
                 Ok(talk) => talk,
                 Err(_) => {
-                    report.add(rule, Err(Trouble::Unseen("it could not be started again".to_owned())));
+                    report.judged(rule, Err(Trouble::Unseen("it could not be started again".to_owned())));
                     continue;
                 }
             };
@@ -144,7 +144,7 @@ impl Suite<'_> {
                 // What it still says about this rule is not to disturb the next one.
                 Err(Trouble::Broken { .. }) => false,
             };
-            report.add(rule, verdict);
+            report.judged(rule, verdict);
             self.hear(&mut talk);
             current = survived.then_some(talk);
         }

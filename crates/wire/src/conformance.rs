@@ -1,10 +1,12 @@
-//! What was found: one line per rule.
+//! What a check of somebody's sidecar finds: one line for each rule, with its evidence and what to do about it. The rules are the
+//! dialects' own.
 
 use std::fmt;
 
-use outrigger_wire::line::Head;
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::line::Head;
 
 /// What was found about a sidecar.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -87,7 +89,8 @@ impl Report {
         })
     }
 
-    pub(super) fn add(&mut self, rule: &Rule, verdict: Verdict) {
+    /// Writes down what was seen of a rule.
+    pub fn judged(&mut self, rule: &Rule, verdict: Verdict) {
         let Rule { name, words, mend, weight } = *rule;
         let broken = match weight {
             Weight::Must => Status::Fail,
@@ -104,50 +107,67 @@ impl Report {
 }
 
 /// A rule.
-#[derive(Clone, Copy)]
-pub(super) struct Rule {
-    pub(super) name: &'static str,
-    pub(super) words: &'static str,
-    pub(super) mend: &'static str,
-    pub(super) weight: Weight,
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// A stable name.
+    pub name: &'static str,
+    /// The rule, in words.
+    pub words: &'static str,
+    /// What to do about it, if it is not kept.
+    pub mend: &'static str,
+    /// What a breach of it is.
+    pub weight: Weight,
 }
 
 /// Whether hosts depend on it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Weight {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// They do: a breach is a failure.
     Must,
-    /// Hosts can live without it. The original breaks most of these.
+    /// They can live without it: a breach is a warning.
     Should,
 }
 
 /// What was seen of a rule that is kept, or what is the trouble.
-pub(super) type Verdict = Result<String, Trouble>;
+pub type Verdict = Result<String, Trouble>;
 
-#[derive(Debug)]
-pub(super) enum Trouble {
+/// Why a rule does not pass.
+#[derive(Clone, Debug)]
+pub enum Trouble {
     /// It is not kept.
-    Broken { detail: String, evidence: Option<String> },
+    Broken {
+        /// What was seen instead.
+        detail: String,
+        /// The beginning of the line that shows it.
+        evidence: Option<String>,
+    },
     /// It could not be seen.
     Unseen(String),
 }
 
 impl Trouble {
-    pub(super) fn broken(detail: impl Into<String>) -> Self {
+    /// It is not kept.
+    pub fn broken(detail: impl Into<String>) -> Self {
         Self::Broken { detail: detail.into(), evidence: None }
     }
 
-    pub(super) fn shown(detail: impl Into<String>, evidence: &Value) -> Self {
+    /// It is not kept, as this shows.
+    pub fn shown(detail: impl Into<String>, evidence: &Value) -> Self {
         Self::Broken { detail: detail.into(), evidence: Some(shown(&evidence.to_string())) }
     }
 }
 
 /// Passes if it is so.
-pub(super) fn demand(is_so: bool, otherwise: &str, evidence: &Value) -> Result<(), Trouble> {
+///
+/// # Errors
+/// When it is not, with what was seen.
+pub fn demand(is_so: bool, otherwise: &str, evidence: &Value) -> Result<(), Trouble> {
     if is_so { Ok(()) } else { Err(Trouble::shown(otherwise, evidence)) }
 }
 
 /// The beginning of a line of the child, bounded.
-pub(super) fn shown(line: &str) -> String {
+#[must_use]
+pub fn shown(line: &str) -> String {
     let head = Head::of(line.as_bytes());
     let more = if head.as_str().len() < line.len() { "…" } else { "" };
     format!("{}{more}", head.as_str())
