@@ -14,6 +14,19 @@
 //! * [`host`]: the end that drives it: started at the first request, a bounded channel for every request, the rule of
 //!   silence, and a stop that stops.
 //! * [`check`]: does somebody's sidecar keep to the protocol?
+//!
+//! A host in any language writes lines like this one and reads events until the one that is the last for its id:
+//!
+//! ```
+//! use outrigger_helmor::protocol::{Event, ProviderName, StopSession, request_line};
+//!
+//! let stop = StopSession { session_id: "s".to_owned(), provider: ProviderName::Claude };
+//! let line = request_line("7", "stopSession", &stop.to_params());
+//! assert_eq!(line, r#"{"id":"7","method":"stopSession","params":{"provider":"claude","sessionId":"s"}}"#);
+//!
+//! let event = Event::read(r#"{"id":"3","type":"aborted","reason":"user_requested"}"#).unwrap();
+//! assert_eq!((event.id.as_deref(), &*event.kind, event.is_terminal()), (Some("3"), "aborted", true));
+//! ```
 
 pub mod check;
 pub mod host;

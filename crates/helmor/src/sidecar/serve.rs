@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -155,7 +156,9 @@ fn core(
 }
 
 fn record(path: &Path) -> Result<Tape, String> {
-    let file = File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    // Everything that is said is in it, tokens that a host passes on included.
+    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path);
+    let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     // Without a buffer: what was said before a sidecar was killed is what one wants to read.
     Ok(Tape::new(file, TAPE))
 }

@@ -88,9 +88,12 @@ fn claude_stopped_with_a_tool_in_the_background_takes_it_along() {
         let mark = survived.to_str().unwrap();
         let (_, events) = talk.says("{{say first}}").await;
         let id = session_id(&events);
-        let command = "(setsid sh -c 'sleep 25; touch SURVIVED' >/dev/null 2>&1 &); sh -c 'sleep 26'";
+        let command =
+            "(setsid sh -c 'touch detached; sleep 25; touch SURVIVED' >/dev/null 2>&1 &); sh -c 'sleep 26'";
         let running = talk.begin(talk.send(&tool(&world, command)));
-        runs(&format!("sleep 25; touch {mark}")).await;
+        let detached = world.work().join("detached");
+        // Only a process that has left its session cannot be reached by those who know only that.
+        until(|| detached.exists()).await;
         let first = programs(&world);
         let began = Instant::now();
         assert!(matches!(running.stopped().await, Outcome::Aborted));

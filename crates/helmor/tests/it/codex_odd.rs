@@ -11,6 +11,7 @@ use crate::codex_kit::{Bench, answer_of, begin, begin_slow, kinds, run, turn};
 pub(crate) fn trials() -> Vec<libtest_mimic::Trial> {
     trials![
         codex_is_told_when_it_asks_something_unknown,
+        codex_that_finds_its_data_being_made_by_another_one_is_started_again,
         codex_may_call_a_tool_of_an_mcp_server_unasked_only_if_everything_is_allowed,
         codex_is_answered_in_the_words_of_yesterday_if_it_asks_in_them,
         codex_is_heard_only_about_its_own_thread_and_bad_lines_do_no_harm,
@@ -40,6 +41,26 @@ fn odd() -> Bench {
 /// The JSON that the program answered with.
 fn told(events: &[Value]) -> Value {
     serde_json::from_str(answer_of(events)).unwrap()
+}
+
+fn codex_that_finds_its_data_being_made_by_another_one_is_started_again() {
+    let odd = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/codex_odd.py");
+    let fails = "echo 'Error: failed to initialize sqlite state runtime' >&2; exit 1";
+    let bench = Bench::scripted(&format!(
+        "#!/bin/sh\n[ -e tried ] || {{ touch tried; {fails}; }}\nexec python3 {odd}\n"
+    ));
+    run(async {
+        let (outcome, _) = turn(&bench.session(), bench.send("unknown")).await;
+        assert!(matches!(outcome, Outcome::Ended), "{outcome:?}");
+    });
+    let bench = Bench::scripted(&format!("#!/bin/sh\necho again >> tries; {fails}\n"));
+    run(async {
+        let (outcome, _) = turn(&bench.session(), bench.send("unknown")).await;
+        let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+        assert!(failure.message.contains("sqlite state runtime"), "{failure}");
+        let tries = std::fs::read_to_string(bench.folder.path().join("work/tries")).unwrap();
+        assert_eq!(tries.lines().count(), 3, "and not for ever");
+    });
 }
 
 fn codex_is_told_when_it_asks_something_unknown() {

@@ -66,13 +66,13 @@ impl Codex {
 
     /// A server for one question.
     async fn server(&self, place: Place) -> Result<Server, Failure> {
-        let server = Server::start("codex", &self.config, &self.programs, place, &Slot::default()).await?;
-        match server.greet().await {
-            Ok(()) => Ok(server),
-            Err(failure) => {
-                server.end().await;
-                Err(failure)
-            }
+        let mut attempt = 1;
+        loop {
+            let slot = Slot::default();
+            let server = Server::start("codex", &self.config, &self.programs, place.clone(), &slot).await?;
+            let Err(failure) = server.greet().await else { return Ok(server) };
+            server.end().await;
+            server::again(failure, &mut attempt).await?;
         }
     }
 

@@ -41,6 +41,23 @@ pub(super) struct Place {
     pub(super) proxy: Option<AgentProxy>,
 }
 
+/// How often a server is started that finds its own data being made by another one.
+const ATTEMPTS: u32 = 3;
+
+/// How long we wait before we try again, times the attempt.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Waits and lets it be tried again if two servers made Codex's data at the same time, which only one of them survives. Every
+/// other failure stays one.
+pub(super) async fn again(failure: Failure, attempt: &mut u32) -> Result<(), Failure> {
+    if *attempt >= ATTEMPTS || !failure.message.contains("sqlite state runtime") {
+        return Err(failure);
+    }
+    tokio::time::sleep(PAUSE * *attempt).await;
+    *attempt += 1;
+    Ok(())
+}
+
 impl Place {
     /// The place of a request: its folder, or ours.
     pub(super) fn new(cwd: Option<&Path>, proxy: Option<&AgentProxy>) -> Self {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::Config;
 use super::ear::Ear;
 use super::link::CallError;
-use super::server::{CALL, Place, Server};
+use super::server::{self, CALL, Place, Server};
 use super::terms::{self, Leave, Left};
 use super::turn::Run;
 use crate::BoxFuture;
@@ -115,15 +115,17 @@ impl Session {
             self.end().await;
         }
         let name = format!("codex:{}", self.id);
-        let server = Arc::new(Server::start(&name, &self.config, &self.programs, place, slot).await?);
-        // Before the greeting, so that a stop finds it.
-        self.state().server = Some(Arc::clone(&server));
-        slot.release().await;
-        if let Err(failure) = server.greet().await {
+        let mut attempt = 1;
+        loop {
+            let server = Server::start(&name, &self.config, &self.programs, place.clone(), slot).await?;
+            let server = Arc::new(server);
+            // Before the greeting, so that a stop finds it.
+            self.state().server = Some(Arc::clone(&server));
+            slot.release().await;
+            let Err(failure) = server.greet().await else { return Ok(server) };
             self.end().await;
-            return Err(failure);
+            server::again(failure, &mut attempt).await?;
         }
-        Ok(server)
     }
 
     /// Goes on with the thread that is wanted, or starts one. A thread that is lost is told, and replaced.
