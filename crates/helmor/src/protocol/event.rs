@@ -239,6 +239,7 @@ members! {
         });
     Permission {
         permission_id: String,
+        call_id: Option<String>,
         tool_name: String,
         tool_input: Map<String, Value>,
         title: Option<String>,
@@ -248,6 +249,7 @@ members! {
     } => it
         Said::PermissionRequest(PermissionAsk {
             id: it.permission_id,
+            call_id: it.call_id,
             tool_name: it.tool_name,
             tool_input: it.tool_input,
             title: it.title,

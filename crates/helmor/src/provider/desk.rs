@@ -44,6 +44,8 @@ pub trait Desk: Send + Sync {
 pub struct PermissionAsk {
     /// Its name, unlike that of every other open question.
     pub id: String,
+    /// What the agent itself calls this use of the tool, as it does elsewhere.
+    pub call_id: Option<String>,
     /// The tool.
     pub tool_name: String,
     /// What it is given.

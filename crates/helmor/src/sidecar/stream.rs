@@ -96,6 +96,7 @@ impl Desk for Stream {
             ("toolName", Value::from(ask.tool_name)),
             ("toolInput", Value::Object(ask.tool_input)),
         ];
+        members.extend(ask.call_id.map(|call| ("callId", Value::from(call))));
         members.extend(ask.title.map(|title| ("title", Value::from(title))));
         members.extend(ask.description.map(|description| ("description", Value::from(description))));
         if !ask.suggestions.is_empty() {

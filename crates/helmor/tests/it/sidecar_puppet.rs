@@ -306,6 +306,7 @@ fn permission(id: &str) -> PermissionAsk {
     let tool_input: Map<String, Value> = [("command".to_owned(), json!("ls"))].into_iter().collect();
     PermissionAsk {
         id: id.to_owned(),
+        call_id: None,
         tool_name: "Bash".to_owned(),
         tool_input,
         title: None,

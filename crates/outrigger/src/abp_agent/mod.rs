@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use outrigger_abp::protocol::{
-    AgentEvent, AskAction, BackendIdentity, Capability, ErrorCode, EventKind, Outcome, Raw, SupportLevel,
-    Taking, WorkOrder,
+    AskAction, BackendIdentity, Capability, ErrorCode, Outcome, Raw, SupportLevel, Taking, WorkOrder,
 };
 use outrigger_abp::sidecar::{self, Done, Failure, Identity, Question, Run};
 use outrigger_helmor::host::{
@@ -22,7 +21,7 @@ use outrigger_helmor::host::{
 use outrigger_helmor::protocol::{Effort, PermissionMode, ProviderName, SendMessage, Steer, SteerSession};
 use outrigger_helmor::provider::{Answer, InputAction, InputAsk, PermissionAsk, Verdict};
 use outrigger_supervise::sandbox::{Level, Limits, Network, Request};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use self::translate::{Told, Translator};
@@ -222,8 +221,8 @@ impl<'a> Turn<'a> {
             StreamEvent::Permission(ask) => self.permission(ask).await?,
             StreamEvent::Input(ask) => self.input(ask).await?,
             StreamEvent::Steered(steer) => {
-                let members = json!({ "type": "user_prompt", "text": steer.prompt });
-                self.run.emit(other(members)?).await?;
+                let said = translate::other(json!({ "type": "user_prompt", "text": steer.prompt }));
+                self.tell(said.into_iter().collect()).await?;
             }
             StreamEvent::Plan { plan: Some(plan), .. } => self.run.message(&plan).await?,
             StreamEvent::ContextReset { resume, reason } => {
@@ -263,7 +262,7 @@ impl<'a> Turn<'a> {
                 .map_err(|error| refused(&error));
         }
         let input = Raw::of(&ask.tool_input).map_err(|error| Failure::internal(error.to_string()))?;
-        let mut question = Question::tool(&ask.tool_name, input).for_call(Some(ask.id.clone()));
+        let mut question = Question::tool(&ask.tool_name, input).for_call(ask.call_id.clone());
         if ask.required {
             question = question.needing_a_person();
         }
@@ -352,12 +351,4 @@ fn code(word: &str) -> ErrorCode {
         "not_started" | "not_ready" | "exited" => ErrorCode::SidecarSpawnFailed,
         _ => ErrorCode::Internal,
     }
-}
-
-/// An event of a type that the contract does not have.
-fn other(mut members: Value) -> Result<AgentEvent<'static>, Failure> {
-    members["ts"] = outrigger_abp::protocol::Timestamp::now().to_string().into();
-    let kind = members["type"].as_str().unwrap_or_default().to_owned().into();
-    let members = Raw::of(&members).map_err(|error| Failure::internal(error.to_string()))?;
-    Ok(AgentEvent::now(EventKind::Other { kind, members }))
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use outrigger_abp::protocol::{AgentEvent, Counts, ErrorCode, EventKind, Raw, Usage, UsageReport};
+use outrigger_abp::protocol::{AgentEvent, Counts, ErrorCode, EventKind, Raw, Timestamp, Usage, UsageReport};
 use serde_json::{Value, json};
 
 /// How much of what a command said goes along.
@@ -156,15 +156,19 @@ impl Translator {
             ("item/completed", "agentMessage") => {
                 told.extend(text(&item["text"]).map(|text| event(message_of(text))));
             }
+            // It is a call once it was allowed and made. Codex tells of it before it asks.
             ("item/started", "commandExecution") => {
+                told.extend(other(json!({ "type": "command_started", "command": item["command"] })));
+            }
+            ("item/completed", "commandExecution") if item["status"] != "declined" => {
                 let input = json!({ "command": item["command"], "cwd": item["cwd"] });
                 told.push(self.call("Bash", text(&item["id"]), None, &input));
+                told.push(event(EventKind::CommandExecuted {
+                    command: Cow::Owned(item["command"].as_str().unwrap_or_default().to_owned()),
+                    exit_code: item["exitCode"].as_i64().and_then(|code| i32::try_from(code).ok()),
+                    output_preview: text(&item["aggregatedOutput"]).map(|said| Cow::Owned(head(&said))),
+                }));
             }
-            ("item/completed", "commandExecution") => told.push(event(EventKind::CommandExecuted {
-                command: Cow::Owned(item["command"].as_str().unwrap_or_default().to_owned()),
-                exit_code: item["exitCode"].as_i64().and_then(|code| i32::try_from(code).ok()),
-                output_preview: text(&item["aggregatedOutput"]).map(|said| Cow::Owned(head(&said))),
-            })),
             ("item/completed", "fileChange") if item["status"] == "completed" => {
                 for change in item["changes"].as_array().into_iter().flatten() {
                     let Some(path) = text(&change["path"]) else { continue };
@@ -297,6 +301,14 @@ fn message_of(text: String) -> EventKind<'static> {
     EventKind::AssistantMessage { text: Cow::Owned(text) }
 }
 
+/// An event of a type that the contract does not have.
+pub(super) fn other(mut members: Value) -> Option<Told> {
+    members["ts"] = Timestamp::now().to_string().into();
+    let kind = members["type"].as_str().unwrap_or_default().to_owned().into();
+    let members = Raw::of(&members).ok()?;
+    Some(event(EventKind::Other { kind, members }))
+}
+
 fn warning(message: String) -> Told {
     event(EventKind::Warning { message: Cow::Owned(message) })
 }
@@ -375,7 +387,7 @@ mod tests {
             json!({"type":"item/agentMessage/delta","session_id":"th-1","delta":"Hi"}),
             json!({"type":"item/completed","session_id":"th-1","item":{"type":"agentMessage","text":"Hi"}}),
             json!({"type":"item/started","session_id":"th-1","item":{"type":"commandExecution","id":"i1","command":"ls","cwd":"/project"}}),
-            json!({"type":"item/completed","session_id":"th-1","item":{"type":"commandExecution","id":"i1","command":"ls","exitCode":2,"aggregatedOutput":"no"}}),
+            json!({"type":"item/completed","session_id":"th-1","item":{"type":"commandExecution","id":"i1","command":"ls","cwd":"/project","exitCode":2,"aggregatedOutput":"no"}}),
             json!({"type":"item/completed","session_id":"th-1","item":{"type":"fileChange","status":"completed","changes":[{"path":"/project/a/b.txt","kind":{"type":"add"}}]}}),
             json!({"type":"item/completed","session_id":"th-1","item":{"type":"fileChange","status":"declined","changes":[{"path":"/project/c","kind":{"type":"add"}}]}}),
         ];
@@ -383,6 +395,7 @@ mod tests {
             json!({"type":"run_started","message":"codex, session th-1","ext":{"agent_session":"th-1"}}),
             json!({"type":"assistant_delta","text":"Hi"}),
             json!({"type":"assistant_message","text":"Hi"}),
+            json!({"type":"command_started","command":"ls"}),
             json!({"type":"tool_call","tool_name":"Bash","tool_use_id":"i1","parent_tool_use_id":null,"input":{"command":"ls","cwd":"/project"}}),
             json!({"type":"command_executed","command":"ls","exit_code":2,"output_preview":"no"}),
             json!({"type":"file_changed","path":"a/b.txt","summary":"add"}),

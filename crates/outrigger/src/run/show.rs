@@ -13,6 +13,8 @@ const MAX_REMEMBERED: usize = 1 << 20;
 pub(super) struct Screen {
     /// What was streamed since the last message, as far as it is remembered.
     streamed: String,
+    /// A command that was shown when it began.
+    command: String,
     /// Whether the cursor stands behind something.
     in_line: bool,
     /// Text of a stranger could drive a terminal, and nothing else.
@@ -45,6 +47,7 @@ impl Screen {
     pub(super) fn new() -> Self {
         Self {
             streamed: String::new(),
+            command: String::new(),
             in_line: false,
             terminal: std::io::stdout().is_terminal(),
             paint: Paint::new(),
@@ -57,6 +60,9 @@ impl Screen {
         match &event.kind {
             EventKind::AssistantDelta { text } => self.stream(text),
             EventKind::AssistantMessage { text } => self.message(text),
+            // The command is the call.
+            EventKind::ToolCall { input, .. }
+                if !self.command.is_empty() && said(input, "command") == self.command => {}
             EventKind::ToolCall { tool_name, input, .. } => {
                 let line = format!(
                     "{dim}•{dim:#} {} {dim}{}{dim:#}",
@@ -75,10 +81,16 @@ impl Screen {
             }
             EventKind::CommandExecuted { command, exit_code, .. } => {
                 let line = format!("{dim}${dim:#} {}", short(command));
+                let shown = std::mem::take(&mut self.command) == **command;
                 match exit_code {
+                    None | Some(0) if shown => {}
                     None | Some(0) => self.line(&line),
                     Some(code) => self.line(&format!("{line} {bad}(exit code {code}){bad:#}")),
                 }
+            }
+            EventKind::Other { kind, members } if kind == "command_started" => {
+                self.command = said(members, "command");
+                self.line(&format!("{dim}${dim:#} {}", short(&self.command)));
             }
             EventKind::Warning { message } => self.line(&format!("{warn}! {}{warn:#}", short(message))),
             EventKind::Error { message, error_code } => {
@@ -86,9 +98,7 @@ impl Screen {
                 self.line(&format!("{bad}✗ {}{code}{bad:#}", short(message)));
             }
             EventKind::Other { kind, members } if kind == "user_prompt" => {
-                let said: serde_json::Value = members.parse().unwrap_or_default();
-                let text = said["text"].as_str().unwrap_or_default();
-                self.line(&format!("{dim}»{dim:#} {}", short(text)));
+                self.line(&format!("{dim}»{dim:#} {}", short(&said(members, "text"))));
             }
             EventKind::RunStarted { .. }
             | EventKind::RunCompleted { .. }
@@ -192,6 +202,11 @@ impl Screen {
             let _ = writeln!(std::io::stdout());
         }
     }
+}
+
+/// A member that is a text.
+fn said(members: &Raw<'_>, name: &str) -> String {
+    members.to_value()[name].as_str().unwrap_or_default().to_owned()
 }
 
 /// The text of a result, if it is one.

@@ -137,6 +137,62 @@ fn what_claude_wants_to_do_is_asked_for_at_the_terminal_and_typed_words_steer_it
 }
 
 #[test]
+fn what_codex_wants_to_run_is_asked_for_once_and_the_answer_counts() {
+    let Some(modules) = std::env::var_os("OUTRIGGER_NPM_OPENAI_CODEX") else {
+        #[expect(clippy::print_stderr, reason = "who runs the tests must know what they did not cover")]
+        {
+            eprintln!("skipped, because Codex is not installed: run the tests with `cargo xtask test`");
+        }
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (home, project) = (folder.path(), folder.path().join("project"));
+    std::fs::create_dir(&project).unwrap();
+    std::fs::write(project.join("a.txt"), "before\n").unwrap();
+    let model = Model::speaking("responses");
+    let settings = format!(
+        "model = \"gpt-5.5\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\n\
+         base_url = \"http://127.0.0.1:{}/v1\"\nenv_key = \"FAKE_KEY\"\nwire_api = \"responses\"\n\
+         request_max_retries = 0\nstream_max_retries = 0\n",
+        model.port
+    );
+    std::fs::create_dir(home.join("codex")).unwrap();
+    std::fs::write(home.join("codex/config.toml"), settings).unwrap();
+    let (machine, triple) = match cfg!(target_arch = "aarch64") {
+        true => ("arm64", "aarch64"),
+        false => ("x64", "x86_64"),
+    };
+    let package =
+        format!("node_modules/@openai/codex-linux-{machine}/vendor/{triple}-unknown-linux-musl/bin/codex");
+    for (key, decision) in [("y\r", "allow"), ("n\r", "deny")] {
+        let receipt = home.join(format!("{decision}.json"));
+        let out = receipt.to_str().unwrap();
+        let task = "{{run touch made.txt}}";
+        let mut command = outrigger(["run", task, "--backend", "codex", "--out", out]);
+        command
+            .current_dir(&project)
+            .env("HOME", home)
+            .env("XDG_DATA_HOME", home.join("data"))
+            .env("XDG_STATE_HOME", home.join("state"))
+            .env("CODEX_HOME", home.join("codex"))
+            .env("FAKE_KEY", "none")
+            .env("HELMOR_CODEX_BIN_PATH", PathBuf::from(&modules).join(&package));
+        let mut terminal = Terminal::start(&mut command);
+        terminal.wait_for("[y]es, [n]o, [a]lways in this run");
+        terminal.type_in(key);
+        terminal.wait_for("the tool said:");
+        terminal.wait_for("complete");
+        assert!(terminal.finish().success());
+        let receipt: Value = serde_json::from_str(&std::fs::read_to_string(&receipt).unwrap()).unwrap();
+        let approvals = receipt["usage_raw"]["outrigger"]["approvals"].as_array().unwrap();
+        assert_eq!(approvals.len(), 1, "{approvals:?}");
+        assert_eq!(approvals[0]["decision"], decision);
+        let diff = receipt["verification"]["git_diff"].as_str().unwrap_or_default();
+        assert_eq!(diff.contains("made.txt"), decision == "allow", "{diff}");
+    }
+}
+
+#[test]
 fn nothing_of_an_agent_or_its_tools_survives_ctrl_c_or_kill() {
     let Some(place) = Place::new() else { return };
     for (signal, code) in [("INT", Some(130)), ("KILL", None)] {

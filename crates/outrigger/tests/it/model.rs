@@ -1,4 +1,4 @@
-//! A model server for tests: the project's own fake of the Messages API, in a process of its own.
+//! A model server for tests: one of the project's own fakes, in a process of its own.
 
 use std::io::{BufRead, BufReader};
 
@@ -11,8 +11,14 @@ pub(crate) struct Model {
 }
 
 impl Model {
+    /// One that speaks the Messages API.
     pub(crate) fn start() -> Self {
-        let program = format!("{}/../../fakes/anthropic.py", env!("CARGO_MANIFEST_DIR"));
+        Self::speaking("anthropic")
+    }
+
+    /// `anthropic` or `responses`.
+    pub(crate) fn speaking(api: &str) -> Self {
+        let program = format!("{}/../../fakes/{api}.py", env!("CARGO_MANIFEST_DIR"));
         let mut command = std::process::Command::new("python3");
         command.arg(program).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();

@@ -87,6 +87,7 @@ impl Permission {
         let suggestions = suggestions.filter(|option| once != Some(option.option_id.as_str()));
         PermissionAsk {
             id,
+            call_id: Some(self.tool_call_id().to_owned()).filter(|call| !call.is_empty()),
             tool_name: name.to_owned(),
             tool_input,
             title: title.map(ToOwned::to_owned),

@@ -131,8 +131,10 @@ fn before_tool(hook: Hook, id: &str, desk: &dyn Desk) -> Ask {
     if ["AskUserQuestion", "ExitPlanMode"].contains(&&*input.tool_name) {
         return Ask::Now(reply(id, &json!({})));
     }
+    let call_id = input.tool_use_id.or(tool_use_id);
     let mut asked = desk.ask_permission(PermissionAsk {
-        id: input.tool_use_id.or(tool_use_id).unwrap_or_else(frame::uuid),
+        id: call_id.clone().unwrap_or_else(frame::uuid),
+        call_id,
         tool_name: input.tool_name,
         tool_input: input.tool_input,
         title: None,
@@ -157,6 +159,7 @@ fn before_tool(hook: Hook, id: &str, desk: &dyn Desk) -> Ask {
 fn permission(tool: CanUseTool, input: Map<String, Value>, id: &str, desk: &dyn Desk) -> Ask {
     let mut asked = desk.ask_permission(PermissionAsk {
         id: tool.tool_use_id.clone(),
+        call_id: Some(tool.tool_use_id.clone()),
         tool_name: tool.tool_name,
         tool_input: input,
         title: tool.title,

@@ -43,7 +43,8 @@ impl Approval {
         };
         let text = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
         let reason = text("reason");
-        Some(match method {
+        let call_id = text("itemId").or_else(|| text("callId"));
+        let mut approval = match method {
             "item/commandExecution/requestApproval" => {
                 let command = text("command").unwrap_or_default();
                 let tool_input = pick(&params, &["command", "cwd", "kind", "networkApprovalContext"]);
@@ -84,7 +85,9 @@ impl Approval {
                 let ask = ask(id, "apply_patch", tool_input, None, description, vec![for_session()]);
                 Self { ask, form: Form::Legacy }
             }
-        })
+        };
+        approval.ask.call_id = call_id;
+        Some(approval)
     }
 
     /// The answer for the server.
@@ -119,6 +122,7 @@ fn ask(
 ) -> PermissionAsk {
     PermissionAsk {
         id,
+        call_id: None,
         tool_name: tool.to_owned(),
         tool_input,
         title,

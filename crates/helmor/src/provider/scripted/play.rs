@@ -144,6 +144,7 @@ impl Player<'_> {
     async fn permission(&mut self, permission: &Permission) {
         let mut asked = self.desk.ask_permission(PermissionAsk {
             id: next_question("permission"),
+            call_id: None,
             tool_name: permission.tool.clone(),
             tool_input: permission.input.clone(),
             title: None,
