@@ -47,7 +47,11 @@ impl Approval {
         let mut approval = match method {
             "item/commandExecution/requestApproval" => {
                 let command = text("command").unwrap_or_default();
-                let tool_input = pick(&params, &["command", "cwd", "kind", "networkApprovalContext"]);
+                let mut tool_input = pick(&params, &["command", "cwd", "kind", "networkApprovalContext"]);
+                // Then it is what the server says of the command elsewhere, so that it can be recognised.
+                if tool_input.get("kind").is_some_and(|kind| kind == "command") {
+                    tool_input.remove("kind");
+                }
                 let suggestions = command_suggestions(&params);
                 let ask = ask(id, "Bash", tool_input, reason, Some(command), suggestions);
                 Self { ask, form: Form::Decision }
@@ -245,7 +249,7 @@ mod tests {
         assert_eq!(ask.tool_name, "Bash");
         assert_eq!(
             Value::Object(ask.tool_input),
-            json!({ "command": "/bin/bash -lc 'echo hi'", "cwd": "/w", "kind": "command" })
+            json!({ "command": "/bin/bash -lc 'echo hi'", "cwd": "/w" })
         );
         assert_eq!(ask.description.as_deref(), Some("/bin/bash -lc 'echo hi'"));
         let rule = json!({ "type": WITH_RULE, "execpolicy_amendment": ["/bin/bash", "-lc", "echo hi"] });
