@@ -317,8 +317,9 @@ impl Live {
         }
         self.screen.note(&format!("receipt  {}", receipt.display()));
         if let Some(session) = &self.session {
-            self.screen
-                .note(&format!("go on    outrigger run … --backend {} --resume {session}", self.backend));
+            let quote = if self.backend.contains(char::is_whitespace) { "'" } else { "" };
+            let backend = format!("{quote}{}{quote}", self.backend);
+            self.screen.note(&format!("go on    outrigger run … --backend {backend} --resume {session}"));
         }
         let facts = facts(concluded);
         match concluded.error() {

@@ -138,3 +138,41 @@ fn a_program_that_is_no_bridge_fails_the_check_with_what_it_said() {
     assert_eq!(finished.code(), 1, "{}", finished.stdout);
     assert!(finished.stdout.contains("FAIL"), "{}", finished.stdout);
 }
+
+#[test]
+fn an_agent_behind_the_bridge_keeps_the_contract_of_backends() {
+    let (_folder, script) = script();
+    let outrigger_path = env!("CARGO_BIN_EXE_outrigger");
+    let agent = [outrigger_path, "sidecar", "abp-agent", "scripted", "--", &script];
+    let mut command = outrigger(["check", "abp", "--json", "--"].into_iter().chain(agent));
+    let finished = Running::start(&mut command).finish();
+    assert_eq!(finished.code(), 0, "{}{}", finished.stdout, finished.stderr);
+    let summary = finished.event("summary");
+    assert_eq!((&summary["failed"], &summary["warned"]), (&json!(0), &json!(0)), "{}", finished.stdout);
+}
+
+#[test]
+fn any_agent_that_speaks_acp_takes_work_orders() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), "before\n").unwrap();
+    std::fs::create_dir(folder.path().join("sessions")).unwrap();
+    let agent = format!("python3 {}/../../fakes/acp.py --sessions sessions", env!("CARGO_MANIFEST_DIR"));
+    let backend = format!("acp:{agent}");
+    let run = |task: &str, more: &[&str]| {
+        let words = ["run", task, "--backend", &backend, "--in-place"];
+        let mut command = outrigger(words.into_iter().chain(more.iter().copied()));
+        command.current_dir(folder.path()).env("XDG_DATA_HOME", folder.path().join("data"));
+        Running::start(command.stdin(Stdio::null())).finish()
+    };
+    let allowed = run(r#"{{permit {"title":"x"}}}"#, &["--approve", "all"]);
+    assert_eq!(allowed.code(), 0, "{}", allowed.stderr);
+    assert!(allowed.stdout.contains("allow-once"), "{}", allowed.stdout);
+    let denied = run(r#"{{permit {"title":"x"}}}"#, &["--approve", "none"]);
+    assert_eq!(denied.code(), 0, "{}", denied.stderr);
+    assert!(denied.stdout.contains("reject-once"), "{}", denied.stdout);
+    let (_, session) = allowed.stderr.split_once("--resume ").expect("it can be gone on with");
+    let again = run("{{history}}", &["--resume", session.lines().next().unwrap().trim()]);
+    assert_eq!(again.code(), 0, "{}", again.stderr);
+    assert!(again.stdout.contains("permit"), "it knows what was said: {}", again.stdout);
+    assert!(allowed.stderr.contains(&format!("--backend '{backend}'")), "{}", allowed.stderr);
+}
