@@ -10,7 +10,16 @@ use crate::protocol::{Health, READY_MARKER};
 
 /// The marker of a child that has already answered.
 pub(super) async fn marker(talk: &mut Conversation, limits: Limits) -> Verdict {
-    let Some(line) = talk.log_until(limits.quiet, |line| line.starts_with(READY_MARKER)).await else {
+    // Who writes it in pieces has not written it before the last one.
+    let whole = |line: &str| {
+        let rest = line.strip_prefix(READY_MARKER);
+        rest.is_some_and(|rest| serde_json::from_str::<Value>(rest).is_ok())
+    };
+    let line = match talk.log_until(limits.quiet, whole).await {
+        Some(line) => Some(line),
+        None => talk.log_until(limits.quiet, |line| line.starts_with(READY_MARKER)).await,
+    };
+    let Some(line) = line else {
         return Err(Trouble::broken("there is no such line"));
     };
     match serde_json::from_str::<Health>(&line[READY_MARKER.len()..]) {

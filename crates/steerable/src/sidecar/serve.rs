@@ -82,8 +82,9 @@ async fn run(options: Options, started: Instant) -> Result<ExitCode, ExitCode> {
     let runtime = Arc::new(Runtime::new(options, store, settings, started));
     let life = Arc::new(Life::default());
     if runtime.options.marker == Marker::Write {
-        // Who does not listen to standard error hears of it from standard output.
-        let _ = writeln!(std::io::stderr(), "{READY_MARKER}{}", runtime.health().get());
+        // In one write, so that nobody reads half of it. Who does not listen to standard error hears of it from standard output.
+        let marker = format!("{READY_MARKER}{}\n", runtime.health().get());
+        let _ = std::io::stderr().write_all(marker.as_bytes());
     }
     let hung_up = CancellationToken::new();
     let desk = Desk { runtime: Arc::clone(&runtime), life: Arc::clone(&life) };
