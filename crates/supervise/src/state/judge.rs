@@ -10,18 +10,20 @@ use crate::launch::Status;
 
 /// The end of one process, before it is judged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct End {
-    pub(super) cause: Cause,
-    pub(super) died_in: Phase,
+pub struct End {
+    /// What ended it.
+    pub cause: Cause,
+    /// Where it was.
+    pub died_in: Phase,
     /// How long it had been ready without a break.
-    pub(super) ready_for: Duration,
+    pub ready_for: Duration,
     /// `None` when there never was a process.
-    pub(super) status: Option<Status>,
+    pub status: Option<Status>,
 }
 
 /// The memory that a fair judgement needs.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
+pub struct Record {
     /// Restarts in a row, without a stable stretch between them.
     attempts: u32,
     crashes: Crashes,
@@ -29,15 +31,18 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn new(restart: &Restart, seed: u64) -> Self {
+    /// A clean record; the seed decides the jitter of the waits.
+    pub fn new(restart: &Restart, seed: u64) -> Self {
         Self { attempts: 0, crashes: Crashes::for_limits(limits(restart)), jitter: Jitter(seed) }
     }
 
-    pub(super) fn remember_crash(&mut self, at: Moment) {
+    /// Counts a crash of an earlier run of the host. Times must not go backwards.
+    pub fn remember_crash(&mut self, at: Moment) {
         self.crashes.record(at);
     }
 
-    pub(super) fn judge(&mut self, restart: &Restart, end: &End, now: Moment) -> Next {
+    /// What follows this end.
+    pub fn judge(&mut self, restart: &Restart, end: &End, now: Moment) -> Next {
         let retry = match (restart, end.cause) {
             (Restart::Never | Restart::OnFailure(_), Cause::Voluntary) => {
                 return Next::Final(Final::Voluntary);

@@ -14,6 +14,9 @@
 //! Invariants, each held by a property test: at most one process is alive; nothing is spawned after `exited`; a kill is
 //! only asked for while a process exists; events of an earlier process change nothing; after a tick the next deadline lies
 //! in the future; a stop ends within its budgets once the kernel has delivered the exits.
+//!
+//! A dialect whose children have states of their own (paused, reclaimed) has a machine of its own; it judges ends with the
+//! same [`Record`] and listens for the same [`Pulse`].
 
 mod crashes;
 mod judge;
@@ -24,8 +27,10 @@ mod stop;
 mod time;
 mod words;
 
+pub use judge::{End, Record};
 pub use machine::{Machine, step};
 pub use policy::{Ask, Backoff, Counted, CrashLimit, Heartbeat, Ladder, Policy, PolicyError, Restart, Retry};
+pub use pulse::{Beat, Pong, Pulse};
 pub use time::Moment;
 pub use words::{
     Action, Cause, Change, Ending, Event, Fault, Final, Happening, Incarnation, Next, Phase, PingSeq, Rung,

@@ -9,7 +9,10 @@ use super::words::PingSeq;
 
 /// What is known about the heartbeat of one ready process.
 #[derive(Clone, Debug)]
-pub(super) enum Pulse {
+pub struct Pulse(Watch);
+
+#[derive(Clone, Debug)]
+enum Watch {
     /// Nobody looks.
     Unwatched,
     /// We ping.
@@ -20,7 +23,7 @@ pub(super) enum Pulse {
 
 /// Pings that we send.
 #[derive(Clone, Debug)]
-pub(super) struct Pinged {
+struct Pinged {
     every: Duration,
     limit: NonZeroU32,
     next: Moment,
@@ -31,7 +34,7 @@ pub(super) struct Pinged {
 
 /// Signs of life that the child sends.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
+struct Heard {
     silence: Duration,
     last: Moment,
     listening: Listening,
@@ -52,7 +55,7 @@ enum Listening {
 
 /// What the timer found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beat {
+pub enum Beat {
     /// Too early, or nothing to look at.
     Nothing,
     /// Send this ping; the previous one was answered.
@@ -65,70 +68,70 @@ pub(super) enum Beat {
 
 impl Pulse {
     /// The pulse of a child that became ready at `now`.
-    pub(super) fn begin(heartbeat: Heartbeat, now: Moment) -> Self {
+    pub fn begin(heartbeat: Heartbeat, now: Moment) -> Self {
         match heartbeat {
-            Heartbeat::None => Self::Unwatched,
-            Heartbeat::WePing { every, missed } => Self::Pinged(Pinged {
+            Heartbeat::None => Self(Watch::Unwatched),
+            Heartbeat::WePing { every, missed } => Self(Watch::Pinged(Pinged {
                 every,
                 limit: missed,
                 next: now + every,
                 latest: PingSeq(0),
                 answered: Answered::Yes,
                 missed: 0,
-            }),
+            })),
             Heartbeat::TheyBeat { silence, counted } => {
                 let listening = match counted {
                     Counted::Always => Listening::Always,
                     Counted::WhileStreaming => Listening::NotStreaming,
                 };
-                Self::Heard(Heard { silence, last: now, listening })
+                Self(Watch::Heard(Heard { silence, last: now, listening }))
             }
         }
     }
 
     /// When to look again.
-    pub(super) fn deadline(&self) -> Option<Moment> {
-        match self {
-            Self::Unwatched | Self::Heard(Heard { listening: Listening::NotStreaming, .. }) => None,
-            Self::Pinged(pinged) => Some(pinged.next),
-            Self::Heard(heard) => Some(heard.last + heard.silence),
+    pub fn deadline(&self) -> Option<Moment> {
+        match &self.0 {
+            Watch::Unwatched | Watch::Heard(Heard { listening: Listening::NotStreaming, .. }) => None,
+            Watch::Pinged(pinged) => Some(pinged.next),
+            Watch::Heard(heard) => Some(heard.last + heard.silence),
         }
     }
 
     /// Looks, because the time has come.
-    pub(super) fn look(&mut self, now: Moment) -> Beat {
+    pub fn look(&mut self, now: Moment) -> Beat {
         match self.deadline() {
-            Some(due) if due <= now => match self {
-                Self::Unwatched => Beat::Nothing,
-                Self::Pinged(pinged) => pinged.round(now.since(due), now),
-                Self::Heard(heard) => heard.silent(now.since(due), now),
+            Some(due) if due <= now => match &mut self.0 {
+                Watch::Unwatched => Beat::Nothing,
+                Watch::Pinged(pinged) => pinged.round(now.since(due), now),
+                Watch::Heard(heard) => heard.silent(now.since(due), now),
             },
             Some(_) | None => Beat::Nothing,
         }
     }
 
     /// An answer to a ping arrived; says whether it was the answer we wait for.
-    pub(super) fn pong(&mut self, seq: PingSeq) -> Pong {
-        match self {
-            Self::Pinged(pinged) if pinged.latest == seq && pinged.answered == Answered::No => {
+    pub fn pong(&mut self, seq: PingSeq) -> Pong {
+        match &mut self.0 {
+            Watch::Pinged(pinged) if pinged.latest == seq && pinged.answered == Answered::No => {
                 pinged.answered = Answered::Yes;
                 pinged.missed = 0;
                 Pong::Fresh
             }
-            Self::Pinged(_) | Self::Unwatched | Self::Heard(_) => Pong::Late,
+            Watch::Pinged(_) | Watch::Unwatched | Watch::Heard(_) => Pong::Late,
         }
     }
 
     /// A sign of life at `at`, which may be a while ago: the driver collects them.
-    pub(super) fn beat(&mut self, at: Moment) {
-        if let Self::Heard(heard) = self {
+    pub fn beat(&mut self, at: Moment) {
+        if let Watch::Heard(heard) = &mut self.0 {
             heard.last = heard.last.max(at);
         }
     }
 
     /// Silence counts from here.
-    pub(super) fn stream_began(&mut self, now: Moment) {
-        if let Self::Heard(heard) = self
+    pub fn stream_began(&mut self, now: Moment) {
+        if let Watch::Heard(heard) = &mut self.0
             && heard.listening == Listening::NotStreaming
         {
             heard.listening = Listening::Streaming;
@@ -137,8 +140,8 @@ impl Pulse {
     }
 
     /// Silence no longer counts.
-    pub(super) fn stream_ended(&mut self) {
-        if let Self::Heard(heard) = self
+    pub fn stream_ended(&mut self) {
+        if let Watch::Heard(heard) = &mut self.0
             && heard.listening == Listening::Streaming
         {
             heard.listening = Listening::NotStreaming;
@@ -148,7 +151,7 @@ impl Pulse {
 
 /// Whether an answer counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pong {
+pub enum Pong {
     /// It answers the latest ping.
     Fresh,
     /// It answers an older one, or none, or comes a second time.

@@ -1,0 +1,1 @@
+//! The policy of a host, as a file.

@@ -1,0 +1,1 @@
+//! The kit for authors: an extension is a trait, and the kit does the rest.

@@ -1,0 +1,1 @@
+//! The end that drives: lifecycle, channel, gate, events, panels, records.

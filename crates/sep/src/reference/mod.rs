@@ -1,0 +1,1 @@
+//! The extensions that ship: one that shows everything, and one that misbehaves on request.
