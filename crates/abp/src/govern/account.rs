@@ -159,7 +159,7 @@ fn holds_files(enforced: &Enforced) -> bool {
 mod tests {
     use super::super::boxing::{Extras, plan};
     use super::*;
-    use outrigger_supervise::sandbox::{Contained, LandlockStatus, Layer, Limits};
+    use outrigger_supervise::sandbox::{Contained, LandlockStatus, Layer, Limits, Processes};
     use std::path::Path;
 
     fn enforced(level: Level, landlock: Landlock, network: Network) -> Enforced {
@@ -170,6 +170,7 @@ mod tests {
             landlock,
             seccomp: Layer::Applied,
             network,
+            processes: Processes::Many,
             limits: Limits::as_the_host(),
             skipped_paths: Vec::new(),
         }

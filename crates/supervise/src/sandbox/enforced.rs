@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Level, Limits, Network};
+use super::{Level, Limits, Network, Processes};
 use crate::launch::exact::exact_paths;
 
 /// What was applied to a child. Read it, do not trust the request.
@@ -22,6 +22,8 @@ pub struct Enforced {
     pub seccomp: Layer,
     /// The network choice that is in force; [`Network::Allow`] below strict.
     pub network: Network,
+    /// The choice about further processes that is in force; [`Processes::Many`] below strict.
+    pub processes: Processes,
     /// The limits in force after cutting to the host's hard limits; `None` means untouched.
     pub limits: Limits,
     /// Paths of the request that do not exist and therefore grant nothing.

@@ -12,4 +12,4 @@ mod request;
 pub use enforced::{Contained, Enforced, Landlock, LandlockStatus, Layer};
 pub use own::{OwnBox, confine_self};
 pub use report::{Capabilities, Capability, Cgroup, probe};
-pub use request::{Containment, Level, Limits, Network, Request};
+pub use request::{Containment, Level, Limits, Network, Processes, Request};

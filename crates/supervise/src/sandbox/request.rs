@@ -18,6 +18,8 @@ pub struct Request {
     pub read: Vec<PathBuf>,
     /// Files and directories it may read and write. Enforced from [`Level::Strict`] upwards.
     pub write: Vec<PathBuf>,
+    /// May it start further processes? Enforced from [`Level::Strict`] upwards.
+    pub processes: Processes,
     /// Resource limits.
     pub limits: Limits,
 }
@@ -31,6 +33,7 @@ impl Request {
             network: Network::Deny,
             read: Vec::new(),
             write: Vec::new(),
+            processes: Processes::Many,
             limits,
         }
     }
@@ -75,6 +78,17 @@ pub enum Network {
     UnixOnly,
     /// Everything.
     Allow,
+}
+
+/// Whether a strict box lets a program start others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Processes {
+    /// As many as the limits allow.
+    Many,
+    /// None: it has threads and may become another program, but a second process cannot be made. A limit on their number is
+    /// void for root; this is not.
+    One,
 }
 
 /// Resource limits, per process. `None` keeps the host's limit; a value above the host's hard limit is cut to it.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use libtest_mimic::Trial;
 use outrigger_supervise::launch::{Channels, LaunchError, Launcher, Plan, Status};
 use outrigger_supervise::sandbox::{
-    Contained, Containment, Enforced, Landlock, LandlockStatus, Layer, Level, Limits, Network, Request, probe,
+    Contained, Containment, Enforced, Landlock, LandlockStatus, Layer, Level, Limits, Network, Processes,
+    Request, probe,
 };
 
 use crate::launch_death::as_nobody;
@@ -21,6 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_strict_child_cannot_look_into_others_or_out_of_its_namespace", forbidden_calls),
         trial("a_strict_child_can_do_what_programs_do", ordinary_life),
         trial("a_strict_child_cannot_signal_its_keeper_or_its_host", signals),
+        trial("a_strict_child_that_stays_alone_has_threads_and_starts_nothing", stays_alone),
         trial("a_strict_shell_with_pipes_and_interpreters_works", interpreters),
         trial("io_uring_and_foreign_architectures_are_closed", raw_calls),
         trial("basic_and_off_forbid_nothing_of_that", basic),
@@ -193,6 +195,24 @@ async fn signals() {
     assert_eq!(read_all(launched.stdout.take()).await, "out of reach\n");
 }
 
+async fn stays_alone() {
+    for containment in BOTH {
+        let alone = Request { containment, processes: Processes::One, ..strict() };
+        let (attempts, outcomes) = (["thread", "fork", "execute:/bin/sh"], ["ok", "EPERM", "EPERM"]);
+        let expected: Vec<_> = attempts.into_iter().zip(outcomes).collect();
+        expect(alone.clone(), &expected).await;
+        // It gets its own name, arguments and environment as if nothing were between; and it may become another program.
+        let script = "echo $0 $1 $OF_MINE; exec cat /proc/self/comm";
+        let mut plan = Plan { sandbox: alone, ..shell(script) };
+        plan.args.extend(["zero".into(), "one".into()]);
+        plan.env.push(("OF_MINE".into(), "kept".into()));
+        let mut launched = launch(plan).await;
+        assert_eq!(launched.enforced.processes, Processes::One);
+        assert_eq!(read_all(launched.stdout.take()).await, "zero one kept\ncat\n");
+        assert_eq!(launched.control.wait().await.status, Status::Code(0));
+    }
+}
+
 async fn interpreters() {
     for containment in BOTH {
         let script = "echo one two three | tr ' ' '\\n' | sort | head -n 1; ls /usr >/dev/null && date +%Y >/dev/null && echo fine";
@@ -248,6 +268,7 @@ async fn report() {
         landlock: Landlock::NotRequested,
         seccomp: Layer::NotRequested,
         network: Network::Allow,
+        processes: Processes::Many,
         limits: Limits::as_the_host(),
         skipped_paths: Vec::new(),
     };

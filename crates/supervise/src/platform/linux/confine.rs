@@ -8,7 +8,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use super::message::Order;
 use super::{landlock, rlimits, seccomp};
 use crate::launch::LaunchError;
-use crate::sandbox::{Contained, Enforced, Landlock, Layer, Level, Limits, Network, OwnBox};
+use crate::sandbox::{Contained, Enforced, Landlock, Layer, Level, Limits, Network, OwnBox, Processes};
 
 /// Whether the layers of this level bind a thread rather than the process.
 pub(super) fn needs_own_thread(level: Level) -> bool {
@@ -27,6 +27,7 @@ pub(super) fn apply(order: &Order, program: &Path, containment: Contained) -> Re
         landlock: Landlock::NotRequested,
         seccomp: Layer::NotRequested,
         network: Network::Allow,
+        processes: Processes::Many,
         limits: Limits::as_the_host(),
         skipped_paths: Vec::new(),
     };
@@ -58,6 +59,7 @@ pub(super) fn apply(order: &Order, program: &Path, containment: Contained) -> Re
         }
         if enforced.seccomp == Layer::Applied {
             enforced.network = order.network;
+            enforced.processes = order.processes;
             if matches!(enforced.landlock, Landlock::Applied { .. }) {
                 enforced.level = Level::Strict;
             }

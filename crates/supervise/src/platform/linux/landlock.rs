@@ -13,7 +13,7 @@ use ::landlock::{
 };
 
 use super::message::Order;
-use crate::sandbox::{Landlock, LandlockStatus, Network};
+use crate::sandbox::{Landlock, LandlockStatus, Network, Processes};
 
 /// The newest interface whose every right has been tried with this code. Older kernels enforce what they know.
 const TRIED: ABI = ABI::V7;
@@ -115,6 +115,10 @@ fn restrict(
         if let Some(directory) = own_directory(&path) {
             rules.grant(directory, read)?;
         }
+    }
+    if order.processes == Processes::One {
+        // What gives up starting processes before it becomes the program.
+        rules.grant(&super::own_executable(), read)?;
     }
     // Until here a path that does not exist is nobody's fault.
     rules.skipped.clear();

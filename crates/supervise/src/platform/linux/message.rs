@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::launch::exact::Os;
 use crate::launch::{LaunchError, Plan, Signal, Status, TREE_VARIABLE, TreeTag, Umask};
-use crate::sandbox::{Containment, Enforced, Level, Limits, Network, Request};
+use crate::sandbox::{Containment, Enforced, Level, Limits, Network, Processes, Request};
 
 /// The largest message either end accepts. The kernel refuses far smaller argument lists anyway.
 pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
@@ -26,6 +26,7 @@ pub(super) struct Order {
     pub(super) network: Network,
     pub(super) read: Vec<Os>,
     pub(super) write: Vec<Os>,
+    pub(super) processes: Processes,
     pub(super) limits: Limits,
     /// The soft limit of open descriptors that the host was born with, before it raised its own.
     pub(super) host_open_files: Option<u64>,
@@ -36,7 +37,7 @@ pub(super) struct Order {
 impl Order {
     pub(super) fn new(plan: Plan, tag: TreeTag, host_open_files: Option<u64>, extra: usize) -> Self {
         let Plan { name: _, program, args, env, cwd, umask, sandbox } = plan;
-        let Request { level, containment, network, read, write, limits } = sandbox;
+        let Request { level, containment, network, read, write, processes, limits } = sandbox;
         let mark = (Os(TREE_VARIABLE.into()), Os(tag.to_string().into()));
         let env =
             env.into_iter().map(|(name, value)| (Os(name), Os(value))).filter(|(name, _)| *name != mark.0);
@@ -51,6 +52,7 @@ impl Order {
             network,
             read: read.into_iter().map(|path| Os(path.into())).collect(),
             write: write.into_iter().map(|path| Os(path.into())).collect(),
+            processes,
             limits,
             host_open_files,
             extra,

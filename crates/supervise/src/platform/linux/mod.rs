@@ -40,6 +40,9 @@ use crate::tree::Pid;
 /// The first argument of a launcher.
 const LAUNCH: &str = "__launch";
 
+/// The second argument of what becomes a program that may not start others.
+const ALONE: &str = "alone";
+
 /// How much of a launcher's standard error is kept.
 const MAX_COMPLAINT: u64 = 4096;
 
@@ -47,6 +50,10 @@ const MAX_COMPLAINT: u64 = 4096;
 pub(crate) fn intercept() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     if args.next().is_some_and(|first| first == LAUNCH) {
+        let mut args = args.peekable();
+        if args.next_if(|second| second == ALONE).is_some() {
+            return Some(program::become_alone(args));
+        }
         let rest: Vec<String> = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
         return Some(stage::run(&rest));
     }

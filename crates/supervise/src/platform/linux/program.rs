@@ -1,21 +1,21 @@
 //! The last step: finding the program, confining this process and starting the program from inside the box.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use rustix::fs::Access;
 use rustix::io::{Errno, FdFlags};
 
 use super::message::Order;
-use super::{confine, keeper, procfs};
+use super::{ALONE, LAUNCH, confine, keeper, procfs};
 use crate::launch::LaunchError;
-use crate::sandbox::{Contained, Enforced};
+use crate::sandbox::{Contained, Enforced, Processes};
 use crate::tree::Pid;
 
 /// How often, and after which pauses, a file that is still being written is tried again.
@@ -179,9 +179,21 @@ fn spawn(order: &Order, path: &Path, files: Files) -> Result<Pid, LaunchError> {
         rustix::io::fcntl_setfd(descriptor, FdFlags::empty())
             .map_err(|errno| super::system("passing a descriptor on", &errno.into()))?;
     }
-    let mut command = Command::new(path);
+    // A filter that forbids to start processes would forbid this very start, so it is applied one step later, by a program
+    // that then becomes the one that is wanted.
+    let mut command = match order.processes {
+        Processes::One if confine::needs_own_thread(order.level) => {
+            let mut command = Command::new(super::own_executable());
+            command.arg0(LAUNCH).args([LAUNCH, ALONE]).arg(&order.program.0).arg(path);
+            command
+        }
+        Processes::One | Processes::Many => {
+            let mut command = Command::new(path);
+            command.arg0(&order.program.0);
+            command
+        }
+    };
     command
-        .arg0(&order.program.0)
         .args(order.args.iter().map(|arg| &arg.0))
         .env_clear()
         .envs(order.env.iter().map(|(name, value)| (&name.0, &value.0)))
@@ -201,6 +213,23 @@ fn spawn(order: &Order, path: &Path, files: Files) -> Result<Pid, LaunchError> {
             Err(error) => return Err(explain(path, &error)),
         }
     }
+}
+
+/// Gives up starting processes and becomes the program: its own name, its path, its arguments.
+#[expect(clippy::disallowed_methods, reason = "this process becomes the program, nothing is started")]
+pub(super) fn become_alone(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let (Some(name), Some(path)) = (args.next(), args.next()) else { return ExitCode::from(64) };
+    let complain = |why: &str| {
+        let line = format!("cannot start {}: {why}\n", path.display());
+        // There is nobody else to tell.
+        let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
+        ExitCode::from(126)
+    };
+    if let Err(why) = super::seccomp::stay_alone() {
+        return complain(&format!("starting processes could not be forbidden ({why})"));
+    }
+    let error = Command::new(&path).arg0(&name).args(args).exec();
+    complain(&explain(Path::new(&path), &error).to_string())
 }
 
 /// Why `execve` refused a file that exists and has its execute bit.

@@ -29,6 +29,24 @@ pub(super) fn apply(network: Network) -> Layer {
     }
 }
 
+/// Takes from the calling thread, and what it becomes, the ability to start processes. Threads are no processes.
+pub(super) fn stay_alone() -> Result<(), String> {
+    let architecture: TargetArch =
+        std::env::consts::ARCH.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
+    let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
+    let filter = || -> Result<BpfProgram, seccompiler::BackendError> {
+        let no_thread = SeccompCondition::new(0, Width::Dword, Is::MaskedEq(thread), 0)?;
+        let mut rules = Rules::from([(libc::SYS_clone, vec![SeccompRule::new(vec![no_thread])?])]);
+        #[cfg(target_arch = "x86_64")]
+        rules.extend([(libc::SYS_fork, Vec::new()), (libc::SYS_vfork, Vec::new())]);
+        // `clone3` is answered with ENOSYS by the filter of the box.
+        let denied = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+        SeccompFilter::new(rules, SeccompAction::Allow, denied, architecture).and_then(BpfProgram::try_from)
+    };
+    let filter = filter().map_err(|error| error.to_string())?;
+    seccompiler::apply_filter(&filter).map_err(|error| error.to_string())
+}
+
 /// Leaves the calling thread what a program needs that only computes: reading and writing what is open, memory, the
 /// clock, randomness, and its own end. Everything else answers EPERM.
 pub(super) fn leave_computing() -> Layer {
