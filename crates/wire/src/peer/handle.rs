@@ -104,13 +104,31 @@ impl Peer {
         params: Option<&RawValue>,
         deadline: Deadline,
     ) -> Result<Box<RawValue>, CallError> {
+        self.call_on(Lane::Action, method, params, deadline).await
+    }
+
+    /// Calls the other side as [`Peer::call`] does, on a lane: a call on `Control` overtakes what waits on the others, one
+    /// on `Event` lets them pass. Calls are never dropped, whatever the lane.
+    ///
+    /// Calls on `Control` have [places of their own](CONTROL_PLACES) and need no room in the outbox, so that a question
+    /// about health does not wait behind what the other side is too slow to take. They should be short.
+    ///
+    /// # Errors
+    /// The other side's error, or the reason why there is no answer.
+    pub async fn call_on(
+        &self,
+        lane: Lane,
+        method: &str,
+        params: Option<&RawValue>,
+        deadline: Deadline,
+    ) -> Result<Box<RawValue>, CallError> {
         let shared = &*self.owner.shared;
         let deadline = match deadline {
             Deadline::After(after) => Some((Instant::now() + after, after)),
             Deadline::Never => None,
         };
         let length = method.len() + params.map_or(0, |params| params.get().len()) + CALL_OVERHEAD;
-        let entry = self.enter(length);
+        let entry = self.enter(lane, length);
         let (_place, cost) = match deadline {
             None => entry.await,
             Some((at, after)) => match timeout_at(at, entry).await {
@@ -119,7 +137,7 @@ impl Peer {
             },
         }
         .ok_or_else(|| CallError::Ended { method: method.to_owned(), end: shared.end_reason() })?;
-        let (mut in_flight, answer) = self.send_call(method, params, deadline, cost)?;
+        let (mut in_flight, answer) = self.send_call(lane, method, params, deadline, cost)?;
         let answer = answer.await;
         in_flight.settled = true;
         answer
@@ -264,8 +282,11 @@ impl Peer {
     }
 
     /// Waits for a place among the calls and for room in the outbox; `None` when the conversation is over.
-    async fn enter(&self, length: usize) -> Option<(SemaphorePermit<'_>, u32)> {
+    async fn enter(&self, lane: Lane, length: usize) -> Option<(SemaphorePermit<'_>, u32)> {
         let shared = &*self.owner.shared;
+        if lane == Lane::Control {
+            return Some((shared.control_places.acquire().await.ok()?, 0));
+        }
         let place = shared.places.acquire().await.ok()?;
         let cost = shared.cost(length);
         shared.room.acquire_many(cost).await.ok()?.forget();
@@ -274,6 +295,7 @@ impl Peer {
 
     fn send_call(
         &self,
+        lane: Lane,
         method: &str,
         params: Option<&RawValue>,
         deadline: Option<(Instant, std::time::Duration)>,
@@ -298,7 +320,7 @@ impl Peer {
             shared.room.add_permits(cost as usize);
             return Err(CallError::TooLong { method: method.to_owned(), length: line.len(), limit });
         }
-        state.outbox.push_paid(Lane::Action, line, cost);
+        state.outbox.push_call(lane, line, cost);
         let is_next = deadline.is_some_and(|(at, _)| state.planned.is_none_or(|planned| at < planned));
         let is_alone = state.calls.len() == 1;
         drop(state);
@@ -324,6 +346,9 @@ impl Peer {
         Ok(line)
     }
 }
+
+/// How many calls on the lane `Control` may await their answers; further ones wait.
+pub const CONTROL_PLACES: usize = 16;
 
 /// What the envelope adds to method and params, rounded up.
 const CALL_OVERHEAD: usize = 64;

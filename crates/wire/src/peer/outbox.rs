@@ -1,4 +1,4 @@
-//! What waits to be written: three lanes, the most urgent first. Pure.
+//! What waits to be written: three lanes, the most urgent first; calls in no hurry come just before the events. Pure.
 
 use std::collections::VecDeque;
 
@@ -11,6 +11,8 @@ pub(super) struct Outbox {
     limits: OutboxLimits,
     control: VecDeque<Letter>,
     actions: VecDeque<Letter>,
+    /// Calls on the lane of events, which are never dropped.
+    slow_calls: VecDeque<Letter>,
     events: VecDeque<Letter>,
     reply_bytes: usize,
     event_bytes: usize,
@@ -56,6 +58,7 @@ impl Outbox {
             limits,
             control: VecDeque::new(),
             actions: VecDeque::new(),
+            slow_calls: VecDeque::new(),
             events: VecDeque::new(),
             reply_bytes: 0,
             event_bytes: 0,
@@ -69,7 +72,17 @@ impl Outbox {
         self.control.push_back(Letter { line, receipts, account: Account::Reply });
     }
 
-    /// Adds a call or a notification whose sender has paid for its room.
+    /// Adds a call whose sender has paid for its room.
+    pub(super) fn push_call(&mut self, lane: Lane, line: Vec<u8>, cost: u32) {
+        let letter = Letter { line, receipts: Vec::new(), account: Account::Sender { cost } };
+        match lane {
+            Lane::Control => self.control.push_back(letter),
+            Lane::Action => self.actions.push_back(letter),
+            Lane::Event => self.slow_calls.push_back(letter),
+        }
+    }
+
+    /// Adds a notification whose sender has paid for its room.
     pub(super) fn push_paid(&mut self, lane: Lane, line: Vec<u8>, cost: u32) {
         let letter = Letter { line, receipts: Vec::new(), account: Account::Sender { cost } };
         self.lane(lane).push_back(letter);
@@ -125,7 +138,7 @@ impl Outbox {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.control.is_empty() && self.actions.is_empty() && self.events.is_empty()
+        [&self.control, &self.actions, &self.slow_calls, &self.events].into_iter().all(VecDeque::is_empty)
     }
 
     pub(super) fn events_dropped(&self) -> u64 {
@@ -134,13 +147,14 @@ impl Outbox {
 
     /// How many bytes wait.
     pub(super) fn bytes(&self) -> usize {
-        let lanes = [&self.control, &self.actions, &self.events];
+        let lanes = [&self.control, &self.actions, &self.slow_calls, &self.events];
         lanes.into_iter().flatten().map(|letter| letter.line.len() + 1).sum()
     }
 
     pub(super) fn clear(&mut self) {
         self.control.clear();
         self.actions.clear();
+        self.slow_calls.clear();
         self.events.clear();
         (self.reply_bytes, self.event_bytes) = (0, 0);
     }
@@ -153,7 +167,8 @@ impl Outbox {
     }
 
     fn pop(&mut self) -> Option<Letter> {
-        self.control.pop_front().or_else(|| self.actions.pop_front()).or_else(|| self.events.pop_front())
+        let lanes = [&mut self.control, &mut self.actions, &mut self.slow_calls, &mut self.events];
+        lanes.into_iter().find_map(VecDeque::pop_front)
     }
 }
 
@@ -184,6 +199,25 @@ mod tests {
         let (text, taken) = take(&mut outbox, 1000);
         assert_eq!(text, "control\nreply\naction\nevent\n");
         assert_eq!((taken.lines, taken.refund), (4, 15));
+        assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn calls_travel_on_their_lanes_and_are_never_dropped() {
+        let mut outbox = Outbox::new(LIMITS);
+        outbox.push_call(Lane::Event, b"acknowledged event".to_vec(), 18);
+        outbox.push_call(Lane::Action, b"action".to_vec(), 6);
+        outbox.push_call(Lane::Control, b"health".to_vec(), 0);
+        for event in ["1", "2", "3", "4"] {
+            outbox.push_event(event.into());
+        }
+        let (text, taken) = take(&mut outbox, 1000);
+        assert_eq!(text, "health\naction\nacknowledged event\n2\n3\n4\n");
+        assert_eq!(taken.refund, 24);
+        outbox.push_call(Lane::Event, b"x".to_vec(), 1);
+        assert!(!outbox.is_empty());
+        assert_eq!(outbox.bytes(), 2);
+        outbox.clear();
         assert!(outbox.is_empty());
     }
 

@@ -11,6 +11,7 @@ use super::calls::{CallId, Calls};
 use super::config::{CallIds, CancelWire, Crowded, Lane, PeerConfig};
 use super::desk::{BatchKey, Desk, Ticket};
 use super::end::End;
+use super::handle::CONTROL_PLACES;
 use super::handler::{Complaint, Handler, Outcome, Reaction, Receipt};
 use super::outbox::{Outbox, Reply};
 use super::write::Pen;
@@ -57,6 +58,8 @@ pub(super) struct Shared {
     pub(super) room: Semaphore,
     /// Places for own calls.
     pub(super) places: Semaphore,
+    /// Places for own calls on the lane of control.
+    pub(super) control_places: Semaphore,
     pub(super) wake_driver: Notify,
     pub(super) wake_writer: Notify,
     pub(super) wake_listener: Notify,
@@ -128,6 +131,7 @@ impl Shared {
             pen: Mutex::new(pen),
             room: Semaphore::new(config.outbox.bytes.clamp(1, Semaphore::MAX_PERMITS)),
             places: Semaphore::new(config.max_calls.clamp(1, Semaphore::MAX_PERMITS)),
+            control_places: Semaphore::new(CONTROL_PLACES),
             wake_driver: Notify::new(),
             wake_writer: Notify::new(),
             wake_listener: Notify::new(),
@@ -262,6 +266,7 @@ impl Shared {
         }
         drop(state);
         self.places.close();
+        self.control_places.close();
         self.wake_everyone();
     }
 
@@ -285,6 +290,7 @@ impl Shared {
         state.note_bytes = 0;
         drop(state);
         self.places.close();
+        self.control_places.close();
         self.room.close();
         self.ended.send_replace(Some(end));
         self.wake_everyone();

@@ -8,5 +8,5 @@ mod base64;
 mod record;
 mod replay;
 
-pub use record::{Direction, Tape, TapeSize, TapeSummary};
+pub use record::{Direction, Listener, Tape, TapeSize, TapeSummary};
 pub use replay::{Entry, Said, SplitError, TapeError, every_split, read_tape, stream};

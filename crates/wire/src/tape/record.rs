@@ -37,8 +37,21 @@ pub struct TapeSummary {
 /// Recording never fails the conversation: when the tape is full or its file breaks, it stops and counts what it misses.
 #[derive(Clone)]
 pub struct Tape {
-    deck: Arc<Mutex<Deck>>,
+    onto: Onto,
     with: Option<Arc<str>>,
+}
+
+#[derive(Clone)]
+enum Onto {
+    Deck(Arc<Mutex<Deck>>),
+    Listener(Arc<dyn Listener>),
+}
+
+/// Hears a conversation as it happens, instead of reading a recording of it.
+pub trait Listener: Send + Sync + 'static {
+    /// A line, without its newline; of one that was thrown away, its beginning. Called in the midst of the conversation: it
+    /// must return at once.
+    fn heard(&self, dir: Direction, line: &[u8]);
 }
 
 struct Deck {
@@ -62,19 +75,28 @@ impl Tape {
             running: true,
             summary: TapeSummary { entries: 0, missed: 0 },
         };
-        Self { deck: Arc::new(Mutex::new(deck)), with: None }
+        Self { onto: Onto::Deck(Arc::new(Mutex::new(deck))), with: None }
+    }
+
+    /// No tape at all: what would be recorded is told to `listener`, which bounds what it keeps by itself.
+    pub fn heard_by(listener: Arc<dyn Listener>) -> Self {
+        Self { onto: Onto::Listener(listener), with: None }
     }
 
     /// The same tape, for a conversation with somebody else: what it records carries the name of that one.
     #[must_use]
     pub fn with(&self, whom: &str) -> Self {
-        Self { deck: Arc::clone(&self.deck), with: Some(whom.into()) }
+        Self { onto: self.onto.clone(), with: Some(whom.into()) }
     }
 
     /// Records a line, given without its newline.
     pub fn line(&self, dir: Direction, line: &[u8]) {
+        let deck = match &self.onto {
+            Onto::Deck(deck) => deck,
+            Onto::Listener(listener) => return listener.heard(dir, line),
+        };
         match std::str::from_utf8(line) {
-            Ok(text) => self.deck().record(self.with.as_deref(), dir, Some(text), None),
+            Ok(text) => lock(deck).record(self.with.as_deref(), dir, Some(text), None),
             Err(_) => {
                 let mut bytes = line.to_vec();
                 bytes.push(b'\n');
@@ -85,21 +107,27 @@ impl Tape {
 
     /// Records bytes that are not a line of text.
     pub fn bytes(&self, dir: Direction, bytes: &[u8]) {
-        self.deck().record(self.with.as_deref(), dir, None, Some(&base64::encode(bytes)));
+        match &self.onto {
+            Onto::Deck(deck) => {
+                lock(deck).record(self.with.as_deref(), dir, None, Some(&base64::encode(bytes)));
+            }
+            Onto::Listener(listener) => listener.heard(dir, bytes),
+        }
     }
 
-    /// Flushes the tape and says what is on it.
+    /// Flushes the tape and says what is on it: nothing, if a listener hears it.
     pub fn summary(&self) -> TapeSummary {
-        let mut deck = self.deck();
+        let Onto::Deck(deck) = &self.onto else { return TapeSummary { entries: 0, missed: 0 } };
+        let mut deck = lock(deck);
         if deck.output.flush().is_err() {
             deck.running = false;
         }
         deck.summary
     }
+}
 
-    fn deck(&self) -> MutexGuard<'_, Deck> {
-        self.deck.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock(deck: &Mutex<Deck>) -> MutexGuard<'_, Deck> {
+    deck.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Deck {
@@ -127,7 +155,11 @@ impl Deck {
 
 impl fmt::Debug for Tape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tape").field("summary", &self.deck().summary).finish_non_exhaustive()
+        let summary = match &self.onto {
+            Onto::Deck(deck) => Some(lock(deck).summary),
+            Onto::Listener(_) => None,
+        };
+        f.debug_struct("Tape").field("summary", &summary).finish_non_exhaustive()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use outrigger_wire::line::{BlockingLineReader, BlockingLineWriter, dialect};
 use outrigger_wire::tape::{
-    Direction, Entry, Said, Tape, TapeSize, TapeSummary, every_split, read_tape, stream,
+    Direction, Entry, Listener, Said, Tape, TapeSize, TapeSummary, every_split, read_tape, stream,
 };
 
 #[derive(Clone, Default)]
@@ -123,4 +123,26 @@ fn the_replay_notices_a_decoder_that_cares_about_cuts() {
     let error = every_split(b"ab", |chunks| chunks.count()).unwrap_err();
     assert_eq!(error.to_string(), "cut into single bytes, the stream decodes to 2, but in one piece to 1");
     assert_eq!(every_split(b"ab", |chunks| chunks.map(<[u8]>::len).sum::<usize>()).unwrap(), 2);
+}
+
+#[test]
+fn a_conversation_can_be_heard_instead_of_taped() {
+    struct Ear(Mutex<Vec<(Direction, Vec<u8>)>>);
+    impl Listener for Ear {
+        fn heard(&self, dir: Direction, line: &[u8]) {
+            self.0.lock().unwrap().push((dir, line.to_vec()));
+        }
+    }
+    let ear = Arc::new(Ear(Mutex::new(Vec::new())));
+    let tape = Tape::heard_by(ear.clone());
+    let mut reader = BlockingLineReader::new(&b"one\n\xFF\n"[..], dialect::HELMOR).taped(tape.clone());
+    while reader.next().unwrap().is_some() {}
+    tape.line(Direction::Out, b"out");
+    let expected = [
+        (Direction::In, b"one".to_vec()),
+        (Direction::In, b"\xFF".to_vec()),
+        (Direction::Out, b"out".to_vec()),
+    ];
+    assert_eq!(*ear.0.lock().unwrap(), expected);
+    assert_eq!(tape.summary(), TapeSummary { entries: 0, missed: 0 });
 }

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use outrigger_wire::peer::{
-    Answer, BoxFuture, Call, CallIds, Deadline, End, Handler, Lane, Note, NotifyError, OutboxLimits, Peer,
-    PeerConfig, Receipt, Wiring,
+    Answer, BoxFuture, CONTROL_PLACES, Call, CallIds, Deadline, End, Handler, Lane, Note, NotifyError,
+    OutboxLimits, Peer, PeerConfig, Receipt, Wiring,
 };
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::oneshot;
@@ -186,4 +186,54 @@ async fn requests_that_arrive_together_are_answered_together_and_in_order() {
     let mut answers = vec![0; expected.len()];
     input.read_exact(&mut answers).await.unwrap();
     assert_eq!(String::from_utf8(answers).unwrap(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_about_health_overtakes_events_and_needs_no_room() {
+    let outbox = OutboxLimits { bytes: 100, ..CONFIG.outbox };
+    let config = PeerConfig { outbox, max_calls: 2, ..CONFIG };
+    let (peer, mut remote) = peer_with_pipe(Script::new(), config, 8);
+    let call = |lane: Lane, method: &'static str| {
+        let peer = peer.clone();
+        tokio::spawn(async move { peer.call_on(lane, method, None, Deadline::Never).await })
+    };
+    // The first one is on its way when the others are sent, the second one takes the room, the third one waits for a place.
+    let events = [call(Lane::Event, "event"), call(Lane::Event, "event"), call(Lane::Event, "event")];
+    tokio::task::yield_now().await;
+    let action = call(Lane::Action, "action");
+    let health = call(Lane::Control, "health");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(remote.read().await, r#"{"jsonrpc":"2.0","id":1,"method":"event"}"#);
+    let second = remote.read().await;
+    assert!(second.ends_with(r#""method":"health"}"#), "{second}");
+    let id = second.split(['"', ':', ',']).find_map(|part| part.parse::<u64>().ok()).unwrap();
+    remote.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"well"}}"#)).await;
+    assert_eq!(health.await.unwrap().unwrap().get(), r#""well""#);
+    peer.close().await;
+    assert!(action.await.unwrap().is_err());
+    for event in events {
+        assert!(event.await.unwrap().is_err());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_control_have_a_bounded_number_of_places() {
+    let (peer, mut remote) = peer(Script::new(), CONFIG);
+    let one = || {
+        let peer = peer.clone();
+        tokio::spawn(async move { peer.call_on(Lane::Control, "health", None, Deadline::Never).await })
+    };
+    let calls: Vec<_> = (0..=CONTROL_PLACES).map(|_| one()).collect();
+    for _ in 0..CONTROL_PLACES {
+        assert!(remote.read().await.contains("health"));
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(peer.counts().calls_open, CONTROL_PLACES, "one more waits for its place");
+    remote.send(r#"{"jsonrpc":"2.0","id":1,"result":0}"#).await;
+    assert!(remote.read().await.contains("health"));
+    peer.close().await;
+    for call in calls {
+        // The first one was answered, the others end with the conversation; none waits for ever.
+        let _ = call.await.unwrap();
+    }
 }
