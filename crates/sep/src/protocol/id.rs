@@ -117,6 +117,12 @@ impl Serialize for SessionId {
     }
 }
 
+impl<'de> Deserialize<'de> for SessionId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| Self(text.into()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
