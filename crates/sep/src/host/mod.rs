@@ -1,1 +1,4 @@
 //! The end that drives: lifecycle, channel, gate, events, panels, records.
+
+pub mod life;
+pub mod ui;
