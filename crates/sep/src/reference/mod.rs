@@ -1,1 +1,3 @@
 //! The extensions that ship: one that shows everything, and one that misbehaves on request.
+
+pub mod fault;

@@ -1,5 +1,7 @@
 //! The integration tests of this crate, one binary, which is also its own launcher and its own extensions.
 
+mod kit_roles;
+
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
@@ -17,6 +19,9 @@ macro_rules! trials {
 
 fn main() -> ExitCode {
     if let Some(code) = outrigger_supervise::launch::intercept() {
+        return code;
+    }
+    if let Some(code) = kit_roles::intercept() {
         return code;
     }
     let trials: Vec<Trial> = Vec::new();
