@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::words::words;
 use super::{
-    ExtensionId, LaunchReason, Level, PanelUpdate, Permission, Profile, SessionId, ShutdownReason,
+    ExtensionId, LaunchReason, PanelPatch, Permission, Profile, SessionId, ShutdownReason, ToastLevel,
     TrustLevel, Version,
 };
 
@@ -250,7 +250,7 @@ pub struct ActionResult {
     pub toast: Option<ActionToast>,
     /// What changes in the panel (since 1.1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub panel: Option<PanelUpdate>,
+    pub panel: Option<PanelPatch>,
 }
 
 words! {
@@ -269,7 +269,7 @@ pub struct ActionToast {
     /// What it says.
     pub message: String,
     /// How it is meant.
-    pub level: Level,
+    pub level: ToastLevel,
 }
 
 /// The params of `sep.shutdown`.

@@ -23,14 +23,14 @@ pub use id::{BadId, ExtensionId, SessionId};
 pub use limits::Limits;
 pub use method::{CANCEL, Entry, ExtensionMethod, Form, HostMethod, METHODS};
 pub use panel::{
-    ActionSpec, ActionStyle, ICONS, InputKind, InputSpec, Level, MAX_ACTIONS, MAX_NODE_DEPTH, MAX_NODE_TEXT,
-    MAX_NODES, Node, PanelSpec, PanelUpdate,
+    Action, ActionStyle, ICONS, Input, InputKind, Node, PanelDraft, PanelPatch, Row, ToastFate, ToastLevel, Tone,
+    UpdatePanel,
 };
 pub use requests::{
     Attach, AttachResult, AttachmentJson, Capabilities, CapabilitiesExtension, CapabilitiesPlatform,
     ContactJson, ContactPage, DeniedPermission, EventList, ListContacts, ListMessages, LogLevel, LogLine,
     MessageJson, MessagePage, PanelRegistered, PermissionList, SandboxJson, Sdk, SendMessage, SendResult,
-    Toast, ToastReason, ToastResult, Topics, TopicsResult, UnregisterPanel,
+    Toast, ToastResult, Topics, TopicsResult, UnregisterPanel,
 };
 pub use version::{BadVersion, V1_0, V1_1, Version};
 pub use word::{

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::words::words;
 use super::{
-    DeniedTopic, ExtensionId, Level, LimitsJson, Permission, Profile, Program, Slot, TrustLevel, Version,
+    DeniedTopic, ExtensionId, LimitsJson, Permission, Profile, Program, Slot, ToastFate, ToastLevel,
+    TrustLevel, Version,
 };
 use crate::mesh::{Address, AttachmentKind, Contact, DeliveryState, Direction, Message, MessageHash, Method};
 
@@ -359,7 +360,7 @@ pub struct Toast {
     /// One line, 1 to 280 code points.
     pub message: String,
     /// How it is meant.
-    pub level: Level,
+    pub level: ToastLevel,
     /// How long it is shown, 1000 to 15000; 5000 if there is no wish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u32>,
@@ -375,17 +376,7 @@ pub struct ToastResult {
     pub shown: bool,
     /// Why not, or how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<ToastReason>,
-}
-
-words! {
-    /// What became of a notice that was not simply shown.
-    ToastReason ("fate of a notice") {
-        /// Nobody wants to be disturbed.
-        SuppressedDnd = "suppressed_dnd",
-        /// It replaced one with the same key.
-        Coalesced = "coalesced",
-    }
+    pub reason: Option<ToastFate>,
 }
 
 /// The params of `host.events.subscribe` and `host.events.unsubscribe`.
