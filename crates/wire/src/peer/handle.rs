@@ -348,7 +348,7 @@ impl Peer {
 }
 
 /// How many calls on the lane `Control` may await their answers; further ones wait.
-pub const CONTROL_PLACES: usize = 16;
+pub const CONTROL_PLACES: usize = 32;
 
 /// What the envelope adds to method and params, rounded up.
 const CALL_OVERHEAD: usize = 64;

@@ -1,0 +1,1 @@
+//! The conversation over an in-memory pipe.
