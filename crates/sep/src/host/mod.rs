@@ -1,4 +1,5 @@
 //! The end that drives: lifecycle, channel, gate, events, panels, records.
 
+pub mod channel;
 pub mod life;
 pub mod ui;
