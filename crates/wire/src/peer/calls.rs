@@ -30,9 +30,10 @@ struct Pending {
 }
 
 /// What became of a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Settled {
-    Delivered,
+    /// It was given to the caller of this method.
+    Delivered(String),
     /// The call was made and has been given up.
     Late,
     /// No such call was ever made.
@@ -74,12 +75,12 @@ impl Calls {
         let answer = match reply {
             Reply::Result(Some(result)) => Ok(result.to_owned()),
             Reply::Result(None) => Ok(RawValue::NULL.to_owned()),
-            Reply::Error(error) => Err(CallError::Remote { method, error }),
-            Reply::Malformed(defect) => Err(CallError::Malformed { method, defect }),
+            Reply::Error(error) => Err(CallError::Remote { method: method.clone(), error }),
+            Reply::Malformed(defect) => Err(CallError::Malformed { method: method.clone(), defect }),
         };
         // The caller may have gone meanwhile; then nobody wants the answer.
         let _ = pending.answer.send(answer);
-        Settled::Delivered
+        Settled::Delivered(method)
     }
 
     /// Gives a call up. `false` if it had been settled already.
@@ -144,8 +145,8 @@ mod tests {
         let (second, mut second_answer) = calls.open("b", None);
         assert_eq!((first, second), (CallId(1), CallId(2)));
         let two = RawValue::from_string("2".into()).unwrap();
-        assert_eq!(calls.settle(second, Reply::Result(Some(&two))), Settled::Delivered);
-        assert_eq!(calls.settle(first, Reply::Result(None)), Settled::Delivered);
+        assert_eq!(calls.settle(second, Reply::Result(Some(&two))), Settled::Delivered("b".into()));
+        assert_eq!(calls.settle(first, Reply::Result(None)), Settled::Delivered("a".into()));
         assert_eq!(first_answer.try_recv().unwrap().unwrap().get(), "null");
         assert_eq!(second_answer.try_recv().unwrap().unwrap().get(), "2");
         assert_eq!(calls.len(), 0);

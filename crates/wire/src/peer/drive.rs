@@ -295,15 +295,15 @@ impl Driver {
                 Some(id) => state.calls.settle(id, reply),
                 None => Settled::Unknown,
             };
-            match settled {
-                Settled::Delivered => {}
+            match &settled {
+                Settled::Delivered(_) => {}
                 Settled::Late => state.counts.late_replies += 1,
                 Settled::Unknown => state.counts.unknown_replies += 1,
             }
             settled
         };
         match settled {
-            Settled::Delivered => {}
+            Settled::Delivered(method) => self.shared.handler.answered(&method),
             Settled::Late => self.complain(&Complaint::LateReply, None, None),
             Settled::Unknown => self.complain(&Complaint::UnknownReply, None, None),
         }

@@ -1,7 +1,9 @@
 //! The handle of a conversation: call, notify, offer events, close.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -122,6 +124,21 @@ impl Peer {
         params: Option<&RawValue>,
         deadline: Deadline,
     ) -> Result<Box<RawValue>, CallError> {
+        self.begin_call(lane, method, params, deadline).await?.await
+    }
+
+    /// Sends a call as [`Peer::call_on`] does and returns when it waits to be written, before it is answered: calls that are
+    /// begun one after the other on one lane arrive in that order.
+    ///
+    /// # Errors
+    /// When it cannot be sent.
+    pub async fn begin_call(
+        &self,
+        lane: Lane,
+        method: &str,
+        params: Option<&RawValue>,
+        deadline: Deadline,
+    ) -> Result<Answering, CallError> {
         let shared = &*self.owner.shared;
         let deadline = match deadline {
             Deadline::After(after) => Some((Instant::now() + after, after)),
@@ -129,7 +146,7 @@ impl Peer {
         };
         let length = method.len() + params.map_or(0, |params| params.get().len()) + CALL_OVERHEAD;
         let entry = self.enter(lane, length);
-        let (_place, cost) = match deadline {
+        let (place, cost) = match deadline {
             None => entry.await,
             Some((at, after)) => match timeout_at(at, entry).await {
                 Ok(entry) => entry,
@@ -137,11 +154,10 @@ impl Peer {
             },
         }
         .ok_or_else(|| CallError::Ended { method: method.to_owned(), end: shared.end_reason() })?;
-        let (mut in_flight, answer) = self.send_call(lane, method, params, deadline, cost)?;
-        let answer = answer.await;
-        in_flight.settled = true;
-        answer
-            .unwrap_or_else(|_| Err(CallError::Ended { method: method.to_owned(), end: shared.end_reason() }))
+        let answering = self.send_call(lane, method, params, deadline, cost)?;
+        // It gives the place back itself.
+        place.forget();
+        Ok(answering)
     }
 
     /// Sends a notification. On the lanes `Control` and `Action` it waits for room in the outbox; on the lane `Event` it
@@ -300,8 +316,8 @@ impl Peer {
         params: Option<&RawValue>,
         deadline: Option<(Instant, std::time::Duration)>,
         cost: u32,
-    ) -> Result<(InFlight<'_>, Receiver), CallError> {
-        let shared = &*self.owner.shared;
+    ) -> Result<Answering, CallError> {
+        let shared = &self.owner.shared;
         let mut line = Vec::with_capacity(method.len() + params.map_or(0, |p| p.get().len()) + CALL_OVERHEAD);
         let mut state = shared.state();
         if let Phase::Draining(end) | Phase::Ended(end) = &state.phase {
@@ -333,7 +349,7 @@ impl Peer {
         if is_next {
             shared.wake_driver.notify_one();
         }
-        Ok((InFlight { shared, id, settled: false }, answer))
+        Ok(Answering { shared: Arc::clone(shared), lane, id, answer })
     }
 
     fn encode_note(&self, method: &str, params: Option<&RawValue>) -> Result<Vec<u8>, NotifyError> {
@@ -353,24 +369,49 @@ pub const CONTROL_PLACES: usize = 32;
 /// What the envelope adds to method and params, rounded up.
 const CALL_OVERHEAD: usize = 64;
 
-/// Gives the call up if its future is dropped.
-struct InFlight<'a> {
-    shared: &'a Shared,
+/// The answer to a call that was sent. Dropping it gives the call up and tells the other side, if the dialect has a word for
+/// it.
+pub struct Answering {
+    shared: Arc<Shared>,
+    lane: Lane,
     id: CallId,
-    settled: bool,
+    answer: Receiver,
 }
 
-impl Drop for InFlight<'_> {
+impl Future for Answering {
+    type Output = Result<Box<RawValue>, CallError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = std::task::ready!(Pin::new(&mut self.answer).poll(context));
+        // Whatever removes a call says why, so the default is never taken.
+        Poll::Ready(answer.unwrap_or_else(|_| {
+            Err(CallError::Ended { method: String::new(), end: self.shared.end_reason() })
+        }))
+    }
+}
+
+impl Drop for Answering {
     fn drop(&mut self) {
-        if self.settled {
-            return;
-        }
         let mut state = self.shared.state();
-        if state.calls.forget(self.id) {
+        let given_up = state.calls.forget(self.id);
+        if given_up {
             self.shared.send_cancels(&mut state, &[self.id]);
         }
         drop(state);
-        self.shared.wake_writer.notify_one();
+        let places = match self.lane {
+            Lane::Control => &self.shared.control_places,
+            Lane::Action | Lane::Event => &self.shared.places,
+        };
+        places.add_permits(1);
+        if given_up {
+            self.shared.wake_writer.notify_one();
+        }
+    }
+}
+
+impl fmt::Debug for Answering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answering").field("id", &self.id).finish_non_exhaustive()
     }
 }
 

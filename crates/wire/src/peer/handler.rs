@@ -38,6 +38,12 @@ pub trait Handler: Send + Sync + 'static {
         Ok(())
     }
 
+    /// An own call of this method was answered. Called in the order of arrival: what the other side sent after its answer comes
+    /// later, even if the caller has not looked at the answer yet.
+    fn answered(&self, method: &str) {
+        let _ = method;
+    }
+
     /// Decides what to do about something irregular. The default answers what can be answered, and carries on.
     fn complain(&self, complaint: &Complaint<'_>) -> Reaction {
         Reaction::Answer(complaint.to_error())

@@ -77,7 +77,7 @@ pub use config::{
     CallIds, CancelWire, Crowded, Deadline, DuplicateIds, IncomingLimits, Lane, OutboxLimits, PeerConfig,
 };
 pub use end::{CallError, End, NotifyError};
-pub use handle::{CONTROL_PLACES, Offered, Peer, Wiring};
+pub use handle::{Answering, CONTROL_PLACES, Offered, Peer, Wiring};
 pub use handler::{
     Answer, BoxFuture, Call, Complaint, Farewell, Handler, NoMethods, Note, Outcome, Reaction, Receipt,
 };

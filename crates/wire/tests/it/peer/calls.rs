@@ -54,6 +54,23 @@ async fn answers_reach_their_callers_in_whatever_order_they_come() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_handler_knows_that_a_call_was_answered_before_it_sees_what_was_sent_after_the_answer() {
+    let script = echo();
+    let arrivals = script.arrivals();
+    let (peer, mut remote) = peer(script, CONFIG);
+    let other_side = async {
+        remote.read().await;
+        let request = |id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"echo"}}"#);
+        let answer = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"no"}}"#;
+        remote.send(&format!("{}\n{answer}\n{}", request(1), request(2))).await;
+        (remote.read().await, remote.read().await)
+    };
+    let (answer, _) = tokio::join!(peer.call("hello", None, Deadline::Never), other_side);
+    assert!(answer.is_err());
+    assert_eq!(*arrivals.lock().unwrap(), ["request echo", "answer to hello", "request echo"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_is_not_answered_in_time_fails_then_and_tells_the_other_side() {
     let script = Script::new();
     let complaints = script.complaints();

@@ -53,6 +53,7 @@ pub(crate) struct Script {
     notes: Option<mpsc::Sender<String>>,
     note_work: Option<NoteWork>,
     complaints: Arc<Mutex<Vec<String>>>,
+    arrivals: Arc<Mutex<Vec<String>>>,
 }
 
 impl Script {
@@ -123,8 +124,20 @@ impl Script {
     }
 }
 
+impl Script {
+    /// Where answers and requests are written down, in order of arrival.
+    pub(crate) fn arrivals(&self) -> Arc<Mutex<Vec<String>>> {
+        Arc::clone(&self.arrivals)
+    }
+}
+
 impl Handler for Script {
+    fn answered(&self, method: &str) {
+        self.arrivals.lock().unwrap().push(format!("answer to {method}"));
+    }
+
     fn request(&self, call: Call) -> Answer {
+        self.arrivals.lock().unwrap().push(format!("request {}", call.method));
         match self.methods.get(call.method.as_str()) {
             Some(method) => method(call),
             None => Answer::Now(Err(ErrorObject::new(code::METHOD_NOT_FOUND, "unknown method"))),
