@@ -1,12 +1,17 @@
 //! What extensions talk about: messages, contacts and presence, behind one trait, so that the host does not care which network
 //! is below.
 
+pub mod embedded;
 mod model;
+mod store;
 
 pub use model::{
     Address, Attachment, AttachmentKind, BadHash, Change, Contact, ContactQuery, DeliveryState, Direction,
     MeshError, MeshEvent, Message, MessageHash, MessageQuery, Method, Outgoing, Position, Refused, Sent,
 };
+
+pub use embedded::{Embedded, EmbeddedBounds, EmbeddedOptions};
+pub use store::{ContactError, Entry, MAX_CONTACT_NAME_BYTES, MAX_NODE_NAME_BYTES, OpenError};
 
 use std::sync::Arc;
 

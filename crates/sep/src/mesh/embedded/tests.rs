@@ -1,0 +1,1 @@
+//! Two nodes in one process.
