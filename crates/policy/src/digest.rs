@@ -24,6 +24,11 @@ impl Digest {
         Digest(sha2::Sha256::digest(bytes).into())
     }
 
+    /// Its spelling in pieces, for those who write many and cannot afford to format.
+    pub(crate) fn spell(&self) -> [&'static str; 32] {
+        self.0.map(|byte| PAIRS[usize::from(byte)])
+    }
+
     /// Its bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
@@ -31,9 +36,34 @@ impl Digest {
     }
 }
 
+/// The 256 pairs of digits.
+const PAIRS: [&str; 256] = {
+    let mut pairs = [""; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = match str::from_utf8(&PAIR_BYTES[byte]) {
+            Ok(pair) => pair,
+            Err(_) => panic!("digits are ASCII"),
+        };
+        byte += 1;
+    }
+    pairs
+};
+
+const PAIR_BYTES: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.spell().iter().try_for_each(|pair| f.write_str(pair))
     }
 }
 

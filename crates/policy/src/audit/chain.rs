@@ -1,9 +1,10 @@
 //! The writing end of the trail.
 
-use crate::canonical::{CanonicalError, Spelling, canonical};
+use crate::canonical::{CanonicalError, Spelling, canonical, write_string};
 use crate::digest::Digest;
 use crate::rate::Millis;
 use serde_json::{Map, Value};
+use std::fmt::Write as _;
 
 /// The longest line, in bytes and without its newline. A record holds hashes of what is long.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;
@@ -43,6 +44,12 @@ pub enum AppendError {
         /// Which.
         name: &'static str,
     },
+    /// The members of a flat record are not in order, or a name is not plain ASCII.
+    #[error("the member `{name}` is out of order")]
+    Disorder {
+        /// Which.
+        name: String,
+    },
     /// The record has no canonical spelling.
     #[error("the record has no canonical spelling: {0}")]
     Canonical(#[from] CanonicalError),
@@ -52,6 +59,17 @@ pub enum AppendError {
         /// The length of the line.
         length: usize,
     },
+}
+
+/// A member of a flat record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar<'a> {
+    /// A string.
+    Text(&'a str),
+    /// A number.
+    Count(u64),
+    /// A hash, written as a string.
+    Hash(Digest),
 }
 
 /// A trail that can be appended to.
@@ -92,6 +110,36 @@ impl Chain {
         Ok(Line { text, head })
     }
 
+    /// [`Chain::next`] for those who write many: the record is flat, its members come in the order of their names (plain
+    /// ASCII), and the line is appended to `out`, which is as it was when this fails. The line is the same, byte for byte.
+    pub fn next_flat(
+        &self,
+        ts: Millis,
+        members: &[(&str, Scalar<'_>)],
+        out: &mut String,
+    ) -> Result<Head, AppendError> {
+        let begin = out.len();
+        let seq = self.head.seq.saturating_add(1);
+        let own = [
+            ("prev", Scalar::Hash(self.head.digest)),
+            ("seq", Scalar::Count(seq)),
+            ("ts", Scalar::Count(ts.0)),
+        ];
+        let written = write_flat(out, members, &own).and_then(|()| match out.len() - begin {
+            length if length > MAX_LINE_BYTES => Err(AppendError::TooLong { length }),
+            _ => Ok(Head { seq, digest: Digest::of(&out.as_bytes()[begin..]) }),
+        });
+        if written.is_err() {
+            out.truncate(begin);
+        }
+        written
+    }
+
+    /// Takes note that the line that ends at `head` is written.
+    pub fn commit_to(&mut self, head: Head) {
+        self.head = head;
+    }
+
     /// Takes note that `line` is written.
     pub fn commit(&mut self, line: &Line) {
         self.head = line.head;
@@ -103,4 +151,65 @@ impl Chain {
         self.commit(&line);
         Ok(line)
     }
+}
+
+/// Writes an object of both lists of members, each of which must be in order.
+fn write_flat(
+    out: &mut String,
+    members: &[(&str, Scalar<'_>)],
+    own: &[(&'static str, Scalar<'_>)],
+) -> Result<(), AppendError> {
+    let (mut members, mut own) = (members.iter().peekable(), own.iter().peekable());
+    let mut last = "";
+    out.push('{');
+    loop {
+        let (name, scalar) = match (members.peek(), own.peek()) {
+            (None, None) => break,
+            (Some((given, _)), Some((name, _))) if given == name => {
+                return Err(AppendError::Reserved { name });
+            }
+            (Some((given, scalar)), reserved) if reserved.is_none_or(|(name, _)| given < name) => {
+                members.next();
+                (*given, *scalar)
+            }
+            (_, Some((name, scalar))) => {
+                own.next();
+                (*name, *scalar)
+            }
+            // The arm before the last takes every member when the chain's own are written.
+            (Some((name, _)), None) => return Err(AppendError::Disorder { name: (*name).to_owned() }),
+        };
+        let plain = name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
+        if name <= last || !plain {
+            return Err(AppendError::Disorder { name: name.to_owned() });
+        }
+        out.push_str(if last.is_empty() { "\"" } else { ",\"" });
+        out.push_str(name);
+        out.push_str("\":");
+        write_scalar(out, scalar)?;
+        last = name;
+    }
+    out.push('}');
+    Ok(())
+}
+
+fn write_scalar(out: &mut String, scalar: Scalar<'_>) -> Result<(), AppendError> {
+    /// The integers up to here, and not all beyond, are doubles.
+    const EXACT: u64 = 1 << 53;
+    match scalar {
+        Scalar::Text(text) => write_string(out, text),
+        Scalar::Count(count) if count > EXACT => {
+            return Err(CanonicalError::InexactInteger { number: count.to_string() }.into());
+        }
+        // Writing to a string cannot fail.
+        Scalar::Count(count) => {
+            let _ = write!(out, "{count}");
+        }
+        Scalar::Hash(digest) => {
+            out.push('"');
+            digest.spell().iter().for_each(|pair| out.push_str(pair));
+            out.push('"');
+        }
+    }
+    Ok(())
 }

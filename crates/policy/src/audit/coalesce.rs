@@ -39,9 +39,9 @@ pub enum Offer {
 
 /// A record to write: this denial came `repeat` times more than was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repeated {
+pub struct Repeated<K = Denial> {
     /// Which.
-    pub denial: Denial,
+    pub denial: K,
     /// How often it was held; at least 1.
     pub repeat: u64,
     /// When it was held first.
@@ -50,11 +50,11 @@ pub struct Repeated {
     pub last: Millis,
 }
 
-/// Counts denials by window.
+/// Counts denials by window. What makes two of them the same is up to the caller; a [`Denial`] will mostly do.
 #[derive(Debug)]
-pub struct Coalescer {
+pub struct Coalescer<K = Denial> {
     threshold: Threshold,
-    windows: BTreeMap<Denial, Window>,
+    windows: BTreeMap<K, Window>,
 }
 
 #[derive(Debug)]
@@ -71,16 +71,16 @@ struct Held {
     last: Millis,
 }
 
-impl Coalescer {
+impl<K: Ord + Clone> Coalescer<K> {
     /// A coalescer that has seen nothing.
     #[must_use]
-    pub fn new(threshold: Threshold) -> Coalescer {
+    pub fn new(threshold: Threshold) -> Self {
         Coalescer { threshold, windows: BTreeMap::new() }
     }
 
     /// Says what to do with a denial that happens `now`. Call [`Coalescer::due`] first: a window that is over and
     /// still holds something goes on holding, so that a late caller loses no count.
-    pub fn offer(&mut self, now: Millis, denial: &Denial) -> Offer {
+    pub fn offer(&mut self, now: Millis, denial: &K) -> Offer {
         let Threshold { written, window_millis } = self.threshold;
         let Some(window) = self.windows.get_mut(denial) else {
             return self.open(now, denial);
@@ -100,13 +100,13 @@ impl Coalescer {
     }
 
     /// The records whose window is over. Their windows are forgotten, as are those that hold nothing.
-    pub fn due(&mut self, now: Millis) -> Vec<Repeated> {
+    pub fn due(&mut self, now: Millis) -> Vec<Repeated<K>> {
         let window = self.threshold.window_millis;
         self.extract(|begin| now.0.saturating_sub(begin.0) >= window)
     }
 
     /// All records, whether their window is over or not: for the end of a program.
-    pub fn finish(&mut self) -> Vec<Repeated> {
+    pub fn finish(&mut self) -> Vec<Repeated<K>> {
         self.extract(|_| true)
     }
 
@@ -117,7 +117,7 @@ impl Coalescer {
         Some(Millis(begin.0.saturating_add(self.threshold.window_millis)))
     }
 
-    fn open(&mut self, now: Millis, denial: &Denial) -> Offer {
+    fn open(&mut self, now: Millis, denial: &K) -> Offer {
         if self.windows.len() >= MAX_HELD_DENIALS {
             return Offer::Write;
         }
@@ -130,9 +130,9 @@ impl Coalescer {
         offer
     }
 
-    fn extract(&mut self, over: impl Fn(Millis) -> bool) -> Vec<Repeated> {
+    fn extract(&mut self, over: impl Fn(Millis) -> bool) -> Vec<Repeated<K>> {
         let finished = self.windows.extract_if(.., |_, window| over(window.begin));
-        let record = |(denial, window): (Denial, Window)| {
+        let record = |(denial, window): (K, Window)| {
             let Held { repeat, first, last } = window.held?;
             Some(Repeated { denial, repeat, first, last })
         };

@@ -9,6 +9,6 @@ mod chain;
 mod coalesce;
 mod verify;
 
-pub use chain::{AppendError, Chain, Head, Line, MAX_LINE_BYTES};
+pub use chain::{AppendError, Chain, Head, Line, MAX_LINE_BYTES, Scalar};
 pub use coalesce::{Coalescer, Denial, MAX_HELD_DENIALS, Offer, Repeated, Threshold};
-pub use verify::{Broken, Fault, Verified, verify};
+pub use verify::{Broken, Fault, Record, Verified, read, verify};

@@ -94,13 +94,19 @@ pub fn verify<L: AsRef<[u8]>>(
     }
 }
 
-struct Record {
-    seq: u64,
-    prev: Digest,
-    digest: Digest,
+/// What the chain wrote into a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its number.
+    pub seq: u64,
+    /// The hash of the line before it, as it says.
+    pub prev: Digest,
+    /// Its own hash.
+    pub digest: Digest,
 }
 
-fn read(line: &[u8]) -> Result<Record, &'static str> {
+/// Reads one line by itself, or says why it is none that a chain wrote.
+pub fn read(line: &[u8]) -> Result<Record, &'static str> {
     if line.len() > MAX_LINE_BYTES {
         return Err("the line is longer than any record");
     }

@@ -2,7 +2,7 @@
 
 use outrigger_policy::audit::{
     AppendError, Broken, Chain, Coalescer, Denial, Fault, Head, MAX_HELD_DENIALS, MAX_LINE_BYTES, Offer,
-    Repeated, Threshold, Verified, verify,
+    Repeated, Scalar, Threshold, Verified, verify,
 };
 use outrigger_policy::{Digest, Millis, Reason, Subject};
 use serde_json::{Map, Value, json};
@@ -247,4 +247,20 @@ fn a_flood_of_different_denials_is_written_and_not_remembered() {
     coalescer.due(Millis(100));
     let fresh = [0; 3].map(|_| coalescer.offer(Millis(100), &denial("one more")));
     assert_eq!(fresh, [Offer::Write, Offer::Write, Offer::Held], "there is room again");
+}
+
+#[test]
+fn a_quick_record_that_cannot_be_written_leaves_nothing_behind() {
+    let chain = Chain::after(Head::EMPTY);
+    let mut out = String::new();
+    let mut next = |members: &[(&str, Scalar<'_>)]| chain.next_flat(Millis(1), members, &mut out);
+    let one = Scalar::Count(1);
+    assert_eq!(next(&[("b", one), ("a", one)]), Err(AppendError::Disorder { name: "a".into() }));
+    assert_eq!(next(&[("a", one), ("a", one)]), Err(AppendError::Disorder { name: "a".into() }));
+    assert_eq!(next(&[("é", one)]), Err(AppendError::Disorder { name: "é".into() }));
+    assert_eq!(next(&[("seq", one)]), Err(AppendError::Reserved { name: "seq" }));
+    assert!(matches!(next(&[("a", Scalar::Count((1 << 53) + 1))]), Err(AppendError::Canonical(_))));
+    let long = "x".repeat(MAX_LINE_BYTES);
+    assert!(matches!(next(&[("a", Scalar::Text(&long))]), Err(AppendError::TooLong { .. })));
+    assert_eq!(out, "");
 }

@@ -1,6 +1,6 @@
 //! What holds for every input, tried on many.
 
-use outrigger_policy::audit::{Chain, Head, verify};
+use outrigger_policy::audit::{AppendError, Chain, Head, Scalar, read, verify};
 use outrigger_policy::canonical::{Spelling, canonical, ecmascript};
 use outrigger_policy::{
     Bucket, Budgets, Capability, Glob, Grants, Host, InsidePath, Layer, LayerLists, Millis, Rate, Reading,
@@ -169,6 +169,37 @@ proptest! {
             let text = canonical(&value, spelling).unwrap();
             let read: Value = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(canonical(&read, spelling).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn the_quick_way_to_write_a_record_gives_the_same_bytes(
+        texts in prop::collection::btree_map("[a-z]{1,6}", any::<String>(), 0..6),
+        counts in prop::collection::btree_map("[A-Z]{1,6}", 0u64..=1 << 53, 0..4),
+        ts in 0u64..=1 << 53,
+    ) {
+        let mut members: Vec<(&str, Scalar<'_>)> =
+            texts.iter().map(|(name, text)| (name.as_str(), Scalar::Text(text))).collect();
+        members.extend(counts.iter().map(|(name, count)| (name.as_str(), Scalar::Count(*count))));
+        members.sort_by_key(|(name, _)| *name);
+        let mut record = Map::new();
+        record.extend(texts.iter().map(|(name, text)| (name.clone(), json!(text))));
+        record.extend(counts.iter().map(|(name, count)| (name.clone(), json!(count))));
+
+        let chain = Chain::after(Head { seq: 7, digest: outrigger_policy::Digest::of(b"x") });
+        let mut out = "kept".to_owned();
+        match chain.next(Millis(ts), &record) {
+            Ok(line) => {
+                let head = chain.next_flat(Millis(ts), &members, &mut out).unwrap();
+                prop_assert_eq!(head, line.head);
+                prop_assert_eq!(&out, &format!("kept{}", line.text));
+                prop_assert_eq!(read(line.text.as_bytes()).unwrap().seq, 8);
+            }
+            Err(AppendError::Reserved { name }) => {
+                prop_assert_eq!(chain.next_flat(Millis(ts), &members, &mut out), Err(AppendError::Reserved { name }));
+                prop_assert_eq!(&out, "kept");
+            }
+            Err(other) => prop_assert!(false, "{}", other),
         }
     }
 
