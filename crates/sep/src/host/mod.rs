@@ -2,4 +2,5 @@
 
 pub mod channel;
 pub mod life;
+pub mod record;
 pub mod ui;

@@ -1,0 +1,266 @@
+//! The writing of a trail: lines wait in memory for a moment, go to the file in order, and go on to the next file when it is
+//! full. A write that fails leaves neither a gap nor half a line.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use outrigger_policy::Millis;
+use outrigger_policy::audit::{Chain, Coalescer, Head, MAX_LINE_BYTES, Offer, Threshold};
+
+use super::AuditDown;
+use super::entry::{Members, Prepared, Same, own_members};
+use super::files::{AuditLimits, Folder};
+use super::recover::{Note, Recovered};
+
+/// Lines that may wait for the disk.
+const PENDING_BYTES: usize = 256 * 1024;
+
+/// While the trail cannot be written it is tried again this often, in milliseconds.
+const RETRY_MILLIS: u64 = 250;
+
+/// Twenty of the same denial in a minute are written; the rest is counted.
+const DENIALS: Threshold = Threshold { written: 20, window_millis: 60_000 };
+
+#[derive(Debug)]
+pub(super) struct Trail {
+    folder: Folder,
+    limits: AuditLimits,
+    file: Arc<File>,
+    /// How much of the file is whole lines of ours.
+    length: u64,
+    chain: Chain,
+    pending: String,
+    denials: Coalescer<Same>,
+    down: Option<Down>,
+    /// Urgent records that there was no room for while the trail was down.
+    lost: u64,
+    /// Whether the file has lines that may not be on the disk yet.
+    unsynced: bool,
+}
+
+#[derive(Debug)]
+struct Down {
+    why: String,
+    tried: Millis,
+}
+
+impl Trail {
+    pub(super) fn new(folder: Folder, limits: AuditLimits, recovered: Recovered, now: Millis) -> Self {
+        let Recovered { head, file, length, notes } = recovered;
+        let mut trail = Self {
+            folder,
+            limits,
+            file: Arc::new(file),
+            length,
+            chain: Chain::after(head),
+            pending: String::new(),
+            denials: Coalescer::new(DENIALS),
+            down: None,
+            lost: 0,
+            unsynced: length > 0,
+        };
+        for note in notes {
+            let members = match note {
+                Note::Torn => own_members("audit.recover", "torn_line", None),
+                Note::Missing(count) => own_members("audit.recover", "records_missing", Some(count)),
+            };
+            // If the disk is full already, the first decision will say so.
+            let _ = trail.append(now, &members);
+        }
+        trail
+    }
+
+    /// Writes one decision, or counts it if it is one of many.
+    pub(super) fn write(&mut self, now: Millis, entry: &Prepared<'_>) -> Result<(), AuditDown> {
+        let up = self.revive(now);
+        if let Some(same) = entry.same() {
+            self.write_repeats(now);
+            if self.denials.offer(now, &same) == Offer::Held {
+                return up;
+            }
+        }
+        if let Err(down) = up {
+            // What was denied was denied: it is written when that is possible again, as far as there is room.
+            if entry.is_urgent() && self.append(now, &entry.members()).is_err() {
+                self.lost += 1;
+            }
+            return Err(down);
+        }
+        self.append(now, &entry.members())?;
+        if entry.is_urgent() { self.flush(now) } else { Ok(()) }
+    }
+
+    /// Hands everything that waits to the system.
+    pub(super) fn flush(&mut self, now: Millis) -> Result<(), AuditDown> {
+        if self.pending.is_empty() {
+            return self.standing();
+        }
+        if let Err(error) = (&*self.file).write_all(self.pending.as_bytes()) {
+            // Half of it may be there. What cannot be cut off now is cut off before the next attempt.
+            let _ = self.file.set_len(self.length);
+            return Err(self.fail(now, &error));
+        }
+        self.length += self.pending.len() as u64;
+        self.pending.clear();
+        self.unsynced = true;
+        self.standing()
+    }
+
+    /// Writes the counts of denials whose minute is over.
+    pub(super) fn write_repeats(&mut self, now: Millis) {
+        for repeated in self.denials.due(now) {
+            if self.append(now, &repeated.denial.members(repeated.repeat, repeated.first)).is_err() {
+                self.lost += 1;
+            }
+        }
+    }
+
+    /// The end: all counts are written.
+    pub(super) fn finish(&mut self, now: Millis) {
+        for repeated in self.denials.finish() {
+            if self.append(now, &repeated.denial.members(repeated.repeat, repeated.first)).is_err() {
+                self.lost += 1;
+            }
+        }
+    }
+
+    /// Tries again, if it is time to.
+    pub(super) fn revive(&mut self, now: Millis) -> Result<(), AuditDown> {
+        let Some(down) = &mut self.down else { return Ok(()) };
+        if now.0.saturating_sub(down.tried.0) < RETRY_MILLIS {
+            return Err(AuditDown { why: down.why.clone() });
+        }
+        down.tried = now;
+        if let Err(error) = self.reopen() {
+            return Err(self.fail(now, &error));
+        }
+        let before = self.down.take();
+        self.flush(now)?;
+        // A disk that takes what waited and nothing more is not good enough: the record of the gap must fit too.
+        if let Err(down) = self.note_gap(now) {
+            self.down = self.down.take().or(before);
+            return Err(down);
+        }
+        Ok(())
+    }
+
+    /// What a syncer needs: the file, and the head that is certain once it is synced.
+    pub(super) fn unsynced(&mut self) -> Option<(Arc<File>, Head)> {
+        if !self.unsynced || !self.pending.is_empty() {
+            return None;
+        }
+        self.unsynced = false;
+        Some((Arc::clone(&self.file), self.chain.head()))
+    }
+
+    /// What became of syncing.
+    pub(super) fn synced(&mut self, now: Millis, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.unsynced = true;
+            self.fail(now, &error);
+        }
+    }
+
+    /// Whether a flusher has anything to do.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending.is_empty() && !self.unsynced && self.down.is_none()
+    }
+
+    pub(super) fn next_due(&self) -> Option<Millis> {
+        self.denials.next_due()
+    }
+
+    pub(super) fn head(&self) -> Head {
+        self.chain.head()
+    }
+
+    pub(super) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    pub(super) fn standing(&self) -> Result<(), AuditDown> {
+        match &self.down {
+            None => Ok(()),
+            Some(down) => Err(AuditDown { why: down.why.clone() }),
+        }
+    }
+
+    /// Adds a line to those that wait; makes room for it first, in memory and in the file.
+    fn append(&mut self, now: Millis, members: &Members<'_>) -> Result<(), AuditDown> {
+        if self.pending.len() + MAX_LINE_BYTES > PENDING_BYTES {
+            self.standing()?;
+            self.flush(now)?;
+        }
+        let before = self.pending.len();
+        let mut head = self.line(now, members)?;
+        let length = self.length + self.pending.len() as u64;
+        if length > self.limits.file_bytes && self.length + before as u64 > 0 && self.down.is_none() {
+            self.pending.truncate(before);
+            self.rotate(now)?;
+            head = self.line(now, members)?;
+        }
+        self.chain.commit_to(head);
+        Ok(())
+    }
+
+    fn line(&mut self, now: Millis, members: &Members<'_>) -> Result<Head, AuditDown> {
+        let made = self.chain.next_flat(now, members.as_slice(), &mut self.pending);
+        // Words are short and in order, so no line can be refused; if one were, nothing may be allowed for it.
+        let head = made.map_err(|error| AuditDown { why: error.to_string() })?;
+        self.pending.push('\n');
+        Ok(head)
+    }
+
+    fn rotate(&mut self, now: Millis) -> Result<(), AuditDown> {
+        self.flush(now)?;
+        let next = self
+            .file
+            .sync_data()
+            .and_then(|()| self.folder.rotate(self.chain.head().seq, self.limits))
+            .and_then(|()| self.folder.open_current())
+            .and_then(|file| self.folder.sync().map(|()| file));
+        match next {
+            Ok(file) => self.file = Arc::new(file),
+            Err(error) => return Err(self.fail(now, &error)),
+        }
+        self.length = 0;
+        // The first line of a file says where it goes on, so that the files before it can be thrown away.
+        let head = self.line(now, &own_members("audit.rotate", "continued", None))?;
+        self.chain.commit_to(head);
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        let file = self.folder.open_current()?;
+        let length = file.metadata()?.len();
+        if length < self.length {
+            // Somebody cut or replaced it. The chain goes on where it was, and the check will show the hole.
+            self.length = length;
+        }
+        file.set_len(self.length)?;
+        self.file = Arc::new(file);
+        Ok(())
+    }
+
+    fn note_gap(&mut self, now: Millis) -> Result<(), AuditDown> {
+        let lost = (self.lost > 0).then_some(self.lost);
+        self.append(now, &own_members("audit.resume", "written_again", lost))?;
+        self.lost = 0;
+        self.flush(now)
+    }
+
+    fn fail(&mut self, now: Millis, error: &io::Error) -> AuditDown {
+        let why = error.to_string();
+        self.down = Some(Down { why: why.clone(), tried: now });
+        AuditDown { why }
+    }
+
+    /// Notices that the file was taken away under the writer: what is written to it then is lost.
+    pub(super) fn check_file(&mut self, now: Millis) {
+        if self.down.is_none() && self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) {
+            self.fail(now, &io::Error::other("the current file was removed"));
+        }
+    }
+}

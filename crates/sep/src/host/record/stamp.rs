@@ -1,0 +1,55 @@
+//! The time of a record: milliseconds since the epoch, and how people read them.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use outrigger_policy::Millis;
+
+/// The wall clock. One that stands before 1970 is wrong anyway; the records go on.
+#[must_use]
+pub fn wall_clock() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// A moment that prints as `2026-11-15T15:47:36.123Z`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp(pub Millis);
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Millis(millis) = self.0;
+        let seconds = millis / 1000;
+        let (year, month, day) = civil(seconds / 86_400);
+        let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", millis % 1000)
+    }
+}
+
+/// Year, month and day of a day after 1970-01-01, by Howard Hinnant's way of counting from March.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_print_as_people_and_programs_read_them() {
+        let at = |millis| Stamp(Millis(millis)).to_string();
+        assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(at(951_782_400_007), "2000-02-29T00:00:00.007Z");
+        assert_eq!(at(1_709_251_199_999), "2024-02-29T23:59:59.999Z");
+        assert_eq!(at(u64::MAX).len(), 32, "a clock that is far off is no reason to panic");
+    }
+}
