@@ -1,3 +1,4 @@
 //! The extensions that ship: one that shows everything, and one that misbehaves on request.
 
+pub mod autoreply;
 pub mod fault;

@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
-use outrigger_sep::reference::fault;
+use outrigger_sep::reference::{autoreply, fault};
 
 /// Is the extension that the arguments name, if they name one.
 pub(crate) fn intercept() -> Option<ExitCode> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["__extension", "autoreply", ..] => Some(autoreply::run(&args[2..])),
         ["__extension", "fault", ..] => Some(fault::run_with(&args[2..], fault::Hands { start })),
         _ => None,
     }
