@@ -38,6 +38,7 @@
 //! ```
 
 mod leave;
+pub mod ledger;
 mod machine;
 mod pause;
 pub mod platform;
