@@ -1,5 +1,6 @@
 //! The conversation with an extension: every question of the host as a call with its deadline.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,9 +22,10 @@ use super::attach::Attached;
 use super::end::ChannelEnd;
 use super::negotiate::{self, Disagreement, Mismatch, Offer};
 use super::patience::{self, Overdue, Patience};
+use crate::host::life::LifecycleTopic;
 use crate::protocol::{
-    ActionCall, ActionResult, CANCEL, ExtensionMethod, HealthAnswer, HealthCall, Initialize, Initialized,
-    Limits, SessionId, ShutdownCall, ShutdownReason, Version,
+    ActionCall, ActionResult, CANCEL, EventCall, ExtensionMethod, HealthAnswer, HealthCall, Initialize,
+    Initialized, Limits, SessionId, ShutdownCall, ShutdownReason, Version,
 };
 
 /// How long an action may take.
@@ -118,12 +120,7 @@ pub enum InitializeError {
 
 impl Conversation {
     /// Begins to speak with whoever attached. `desk` serves its requests. Must be called within a tokio runtime.
-    pub fn start(
-        attached: Attached,
-        desk: Arc<dyn Handler>,
-        limits: &Limits,
-        tap: Option<TraceTap>,
-    ) -> Self {
+    pub fn start(attached: Attached, desk: Arc<dyn Handler>, limits: &Limits, tap: Option<TraceTap>) -> Self {
         let Attached { session, input, output, .. } = attached;
         let wiring = Wiring::new(input, output);
         let wiring = match tap {
@@ -160,11 +157,8 @@ impl Conversation {
             }
             Err(failure) => return Err(InitializeError::Unanswered(failure)),
         };
-        let offer = Offer {
-            highest: initialize.protocol_version,
-            supported: &initialize.supported_versions,
-            needed,
-        };
+        let offer =
+            Offer { highest: initialize.protocol_version, supported: &initialize.supported_versions, needed };
         negotiate::agree(&offer, answer.as_deref().map_err(Clone::clone)).map_err(|why| match why {
             Disagreement::Incompatible { detail, said } => InitializeError::Incompatible { detail, said },
             Disagreement::Refused(error) => InitializeError::Refused(error),
@@ -207,16 +201,43 @@ impl Conversation {
         self.ask(Lane::Control, method, &params, Some(within)).await.map(drop)
     }
 
-    /// Sends an event and waits for its acknowledgement, as long as the conversation lasts: while there is none, there is no
-    /// room for another. An error is an acknowledgement too, because the extension has dealt with it.
+    /// Tells it about its own life, at once and past all events. These events have no number (0): they belong to no queue,
+    /// and none of them is ever dropped. An error is an acknowledgement too. The caller decides how long it waits.
     ///
     /// # Errors
-    /// When the event cannot be sent or the conversation ended.
-    pub(crate) async fn event(&self, lane: Lane, params: &RawValue) -> Result<(), CallFailure> {
-        match self.ask(lane, ExtensionMethod::Event, params, None).await {
-            Ok(_) | Err(CallFailure::Refused { .. } | CallFailure::Garbage { .. }) => Ok(()),
-            Err(failure) => Err(failure),
-        }
+    /// When it cannot be told.
+    pub async fn lifecycle(&self, topic: LifecycleTopic, data: &RawValue) -> Result<(), CallFailure> {
+        let method = ExtensionMethod::Event;
+        let call = EventCall {
+            seq: 0,
+            topic: Cow::Borrowed(topic.as_str()),
+            time_ms: now_ms(),
+            data: Cow::Borrowed(data),
+            dropped: None,
+        };
+        let params = encode(method, &call)?;
+        acknowledgement(self.ask(Lane::Control, method, &params, None).await)
+    }
+
+    /// Sends an event. What is returned waits for its acknowledgement, as long as the conversation lasts: while there is none,
+    /// there is no room for another. An error is an acknowledgement too, because the extension has dealt with it.
+    ///
+    /// # Errors
+    /// When the event cannot be sent.
+    pub(crate) async fn begin_event(
+        &self,
+        params: &RawValue,
+    ) -> Result<impl Future<Output = Result<(), CallFailure>> + use<>, CallFailure> {
+        let method = ExtensionMethod::Event;
+        let call = self.peer.begin_call(Lane::Event, method.as_str(), Some(params), Deadline::Never);
+        let answer = call.await.map_err(|error| failure(method, error))?;
+        let patience = self.patience.clone();
+        Ok(async move {
+            match patience.bear(answer, None).await {
+                Ok(answer) => acknowledgement(answer.map_err(|error| failure(method, error))),
+                Err(patience::RanOut { after }) => Err(CallFailure::Late { method, after }),
+            }
+        })
     }
 
     /// How many calls of the host have waited for their answers for more than three seconds.
@@ -275,6 +296,13 @@ impl Conversation {
             Ok(answer) => answer.map_err(|error| failure(method, error)),
             Err(patience::RanOut { after }) => Err(CallFailure::Late { method, after }),
         }
+    }
+}
+
+fn acknowledgement(answer: Result<Box<RawValue>, CallFailure>) -> Result<(), CallFailure> {
+    match answer {
+        Ok(_) | Err(CallFailure::Refused { .. } | CallFailure::Garbage { .. }) => Ok(()),
+        Err(failure) => Err(failure),
     }
 }
 

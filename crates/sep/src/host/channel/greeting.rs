@@ -81,7 +81,8 @@ mod tests {
     fn an_attach_is_read_with_either_line_ending() {
         let line = r#"{"jsonrpc":"2.0","id":7,"method":"host.attach","params":{"token":"ab","session":"S","sdk":{"name":"n","version":"1","language":"rust"}}}"#;
         for end in ["", "\n", "\r\n"] {
-            let greeting = read(format!("{line}{end}").as_bytes()).unwrap_or_else(|refused| panic!("{refused:?}"));
+            let greeting =
+                read(format!("{line}{end}").as_bytes()).unwrap_or_else(|refused| panic!("{refused:?}"));
             assert_eq!(greeting.id.to_string(), "7");
             assert_eq!((greeting.attach.token.as_str(), greeting.attach.session.as_str()), ("ab", "S"));
             assert_eq!(greeting.attach.sdk.as_ref().map(|sdk| sdk.language.as_str()), Some("rust"));
@@ -98,7 +99,8 @@ mod tests {
         assert_eq!(why(note), (Why::NotAttach, None));
         let other = r#"{"jsonrpc":"2.0","id":"x","method":"host.get_capabilities"}"#;
         assert_eq!(why(other), (Why::NotAttach, Some("\"x\"".into())));
-        let twice = r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"host.attach","params":{"token":"a","session":"S"}}"#;
+        let twice =
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"host.attach","params":{"token":"a","session":"S"}}"#;
         assert_eq!(why(twice).0, Why::NotAttach);
     }
 
@@ -108,9 +110,17 @@ mod tests {
             let name = "é".repeat(most);
             format!(r#"{{"token":"a","session":"S","sdk":{{"name":"{name}","version":"1","language":"x"}}}}"#)
         };
-        let attach = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"host.attach","params":{params}}}"#);
+        let attach =
+            |params: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"host.attach","params":{params}}}"#);
         assert!(read(attach(&long(64)).as_bytes()).is_ok(), "64 code points are fine");
-        for params in [&long(65), "[]", "{}", r#"{"token":"a"}"#, r#"{"token":1,"session":"S"}"#, r#"{"token":"a","session":"S","more":1}"#] {
+        for params in [
+            &long(65),
+            "[]",
+            "{}",
+            r#"{"token":"a"}"#,
+            r#"{"token":1,"session":"S"}"#,
+            r#"{"token":"a","session":"S","more":1}"#,
+        ] {
             assert_eq!(why(&attach(params)), (Why::BadParams, Some("1".into())), "{params}");
         }
         assert_eq!(why(r#"{"jsonrpc":"2.0","id":1,"method":"host.attach"}"#).0, Why::BadParams);

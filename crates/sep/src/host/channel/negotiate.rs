@@ -146,7 +146,8 @@ mod tests {
     fn an_error_is_a_refusal_unless_it_is_about_the_version() {
         let error = ErrorObject::new(code::sep::VERSION_UNSUPPORTED, "too new for me");
         let said = agree(&OFFER, Err(error)).expect_err("it is an error");
-        let expected = Disagreement::Incompatible { detail: Mismatch::Unsupported, said: "too new for me".into() };
+        let expected =
+            Disagreement::Incompatible { detail: Mismatch::Unsupported, said: "too new for me".into() };
         assert_eq!(said, expected);
         let error = ErrorObject::new(Code(-32603), "no database");
         assert_eq!(agree(&OFFER, Err(error.clone())), Err(Disagreement::Refused(error)));

@@ -36,7 +36,8 @@ struct Clocks {
 
 impl Patience {
     pub(super) fn new() -> Self {
-        let clocks = Clocks { frozen: watch::Sender::new(false), overdue: watch::Sender::new(Overdue::default()) };
+        let clocks =
+            Clocks { frozen: watch::Sender::new(false), overdue: watch::Sender::new(Overdue::default()) };
         Self { clocks: Arc::new(clocks) }
     }
 
@@ -149,7 +150,10 @@ mod tests {
         let bearer = patience.clone();
         let call = tokio::spawn(async move { bearer.bear(waiting, None).await });
         overdue.changed().await.expect("the patience lives");
-        assert_eq!((*overdue.borrow_and_update(), begun.elapsed()), (Overdue { calls: 1 }, UNRESPONSIVE_AFTER));
+        assert_eq!(
+            (*overdue.borrow_and_update(), begun.elapsed()),
+            (Overdue { calls: 1 }, UNRESPONSIVE_AFTER)
+        );
         answer.send(7).expect("it is waited for");
         assert_eq!(call.await.expect("no panic"), Ok(Ok(7)));
         overdue.changed().await.expect("the patience lives");

@@ -47,7 +47,10 @@ pub struct Rendezvous {
 #[derive(Debug)]
 pub(super) enum Door {
     /// A socket with a name. The directory is last, so that it goes when nobody can come any more.
-    Unix { listener: UnixListener, _dir: RunDir },
+    Unix {
+        listener: UnixListener,
+        _dir: RunDir,
+    },
     /// Our end of the pair.
     Pair(UnixStream),
     Tcp(TcpListener),

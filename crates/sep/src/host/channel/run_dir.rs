@@ -145,7 +145,10 @@ impl Drop for RunDir {
 pub fn sweep(dirs: &RunDirs) -> usize {
     let stale = |place: PathBuf| {
         let entries = fs::read_dir(place).into_iter().flatten().flatten();
-        entries.filter(|entry| is_ours_by_name(&entry.file_name())).filter(|entry| sweep_one(&entry.path())).count()
+        entries
+            .filter(|entry| is_ours_by_name(&entry.file_name()))
+            .filter(|entry| sweep_one(&entry.path()))
+            .count()
     };
     dirs.places().map(stale).sum()
 }

@@ -102,7 +102,8 @@ mod tests {
         let token = Token::new([0xa5; 32]);
         let text = "a5".repeat(32);
         assert!(token.is(&text));
-        for wrong in [text.to_uppercase(), text[..63].to_owned(), format!("{text}a"), "a5".repeat(31) + "a4"] {
+        for wrong in [text.to_uppercase(), text[..63].to_owned(), format!("{text}a"), "a5".repeat(31) + "a4"]
+        {
             assert!(!token.is(&wrong), "{wrong}");
         }
         assert!(!token.is(""));
