@@ -1,6 +1,7 @@
 //! The end that drives: lifecycle, channel, gate, events, panels, records.
 
 pub mod channel;
+pub mod events;
 pub mod life;
 pub mod record;
 pub mod ui;
