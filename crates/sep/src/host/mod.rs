@@ -2,6 +2,7 @@
 
 pub mod channel;
 pub mod events;
+pub mod gate;
 pub mod life;
 pub mod record;
 pub mod ui;
