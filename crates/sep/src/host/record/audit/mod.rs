@@ -21,14 +21,14 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use outrigger_policy::Millis;
 use outrigger_policy::audit::Head;
 
-use super::stamp::wall_clock;
+use super::stamp::{Clock, system_clock};
 use entry::Prepared;
 use files::Folder;
 use trail::Trail;
@@ -48,9 +48,6 @@ pub struct AuditDown {
     pub why: String,
 }
 
-/// Tells the time; tests bring their own.
-pub type AuditClock = Arc<dyn Fn() -> Millis + Send + Sync>;
-
 /// The trail of one host. There is one writer: a second one is refused when it is opened.
 pub struct Audit {
     shared: Arc<Shared>,
@@ -62,19 +59,19 @@ pub struct Audit {
 struct Shared {
     trail: Mutex<Trail>,
     wake: Condvar,
-    clock: AuditClock,
+    clock: Clock,
     /// Set once, under the lock of the trail.
-    ending: std::sync::atomic::AtomicBool,
+    ending: AtomicBool,
 }
 
 impl Audit {
     /// Opens the trail in `dir`, and makes it if there is none. What a crash left unfinished is moved aside and noted.
     pub fn open(dir: &Path) -> Result<Self, AuditError> {
-        Self::open_with(dir, AuditLimits::USUAL, Arc::new(wall_clock))
+        Self::open_with(dir, AuditLimits::USUAL, system_clock())
     }
 
     /// [`Audit::open`] with other bounds and another clock.
-    pub fn open_with(dir: &Path, limits: AuditLimits, clock: AuditClock) -> Result<Self, AuditError> {
+    pub fn open_with(dir: &Path, limits: AuditLimits, clock: Clock) -> Result<Self, AuditError> {
         let folder = Folder::create(dir)?;
         let lock = folder.lock()?;
         let recovered = recover::recover(&folder)?;
@@ -83,7 +80,7 @@ impl Audit {
             trail: Mutex::new(trail),
             wake: Condvar::new(),
             clock,
-            ending: std::sync::atomic::AtomicBool::new(false),
+            ending: AtomicBool::new(false),
         });
         let flusher = Arc::clone(&shared);
         let flusher = std::thread::Builder::new()
@@ -132,7 +129,7 @@ impl Drop for Audit {
     fn drop(&mut self) {
         {
             let _trail = self.shared.lock();
-            self.shared.ending.store(true, std::sync::atomic::Ordering::Relaxed);
+            self.shared.ending.store(true, Ordering::Relaxed);
         }
         self.shared.wake.notify_one();
         if let Some(flusher) = self.flusher.take() {
@@ -161,7 +158,7 @@ impl Shared {
     }
 
     fn is_ending(&self) -> bool {
-        self.ending.load(std::sync::atomic::Ordering::Relaxed)
+        self.ending.load(Ordering::Relaxed)
     }
 
     /// Sleeps while there is nothing to do, and otherwise flushes and syncs twice a second.
@@ -171,7 +168,7 @@ impl Shared {
             trail = match (trail.is_idle(), trail.next_due()) {
                 (true, None) => self.wake.wait(trail).unwrap_or_else(PoisonError::into_inner),
                 (true, Some(due)) => {
-                    let left = due.0.saturating_sub((self.clock)().0).clamp(50, 60_000);
+                    let left = due.0.saturating_sub((self.clock)().steady.0).clamp(50, 60_000);
                     self.wait(trail, Duration::from_millis(left), Until::Woken)
                 }
                 (false, _) => self.wait(trail, FLUSH_AFTER, Until::Over),

@@ -13,6 +13,7 @@ use super::AuditDown;
 use super::entry::{Members, Prepared, Same, own_members};
 use super::files::{AuditLimits, Folder};
 use super::recover::{Note, Recovered};
+use crate::host::record::stamp::Now;
 
 /// Lines that may wait for the disk.
 const PENDING_BYTES: usize = 256 * 1024;
@@ -47,7 +48,7 @@ struct Down {
 }
 
 impl Trail {
-    pub(super) fn new(folder: Folder, limits: AuditLimits, recovered: Recovered, now: Millis) -> Self {
+    pub(super) fn new(folder: Folder, limits: AuditLimits, recovered: Recovered, now: Now) -> Self {
         let Recovered { head, file, length, notes } = recovered;
         let mut trail = Self {
             folder,
@@ -73,11 +74,11 @@ impl Trail {
     }
 
     /// Writes one decision, or counts it if it is one of many.
-    pub(super) fn write(&mut self, now: Millis, entry: &Prepared<'_>) -> Result<(), AuditDown> {
+    pub(super) fn write(&mut self, now: Now, entry: &Prepared<'_>) -> Result<(), AuditDown> {
         let up = self.revive(now);
         if let Some(same) = entry.same() {
             self.write_repeats(now);
-            if self.denials.offer(now, &same) == Offer::Held {
+            if self.denials.offer(now.steady, &same) == Offer::Held {
                 return up;
             }
         }
@@ -93,7 +94,7 @@ impl Trail {
     }
 
     /// Hands everything that waits to the system.
-    pub(super) fn flush(&mut self, now: Millis) -> Result<(), AuditDown> {
+    pub(super) fn flush(&mut self, now: Now) -> Result<(), AuditDown> {
         if self.pending.is_empty() {
             return self.standing();
         }
@@ -109,30 +110,36 @@ impl Trail {
     }
 
     /// Writes the counts of denials whose minute is over.
-    pub(super) fn write_repeats(&mut self, now: Millis) {
-        for repeated in self.denials.due(now) {
-            if self.append(now, &repeated.denial.members(repeated.repeat, repeated.first)).is_err() {
+    pub(super) fn write_repeats(&mut self, now: Now) {
+        for repeated in self.denials.due(now.steady) {
+            if self
+                .append(now, &repeated.denial.members(repeated.repeat, now.wall_at(repeated.first)))
+                .is_err()
+            {
                 self.lost += 1;
             }
         }
     }
 
     /// The end: all counts are written.
-    pub(super) fn finish(&mut self, now: Millis) {
+    pub(super) fn finish(&mut self, now: Now) {
         for repeated in self.denials.finish() {
-            if self.append(now, &repeated.denial.members(repeated.repeat, repeated.first)).is_err() {
+            if self
+                .append(now, &repeated.denial.members(repeated.repeat, now.wall_at(repeated.first)))
+                .is_err()
+            {
                 self.lost += 1;
             }
         }
     }
 
     /// Tries again, if it is time to.
-    pub(super) fn revive(&mut self, now: Millis) -> Result<(), AuditDown> {
+    pub(super) fn revive(&mut self, now: Now) -> Result<(), AuditDown> {
         let Some(down) = &mut self.down else { return Ok(()) };
-        if now.0.saturating_sub(down.tried.0) < RETRY_MILLIS {
+        if now.steady.0.saturating_sub(down.tried.0) < RETRY_MILLIS {
             return Err(AuditDown { why: down.why.clone() });
         }
-        down.tried = now;
+        down.tried = now.steady;
         if let Err(error) = self.reopen() {
             return Err(self.fail(now, &error));
         }
@@ -156,7 +163,7 @@ impl Trail {
     }
 
     /// What became of syncing.
-    pub(super) fn synced(&mut self, now: Millis, result: io::Result<()>) {
+    pub(super) fn synced(&mut self, now: Now, result: io::Result<()>) {
         if let Err(error) = result {
             self.unsynced = true;
             self.fail(now, &error);
@@ -188,7 +195,7 @@ impl Trail {
     }
 
     /// Adds a line to those that wait; makes room for it first, in memory and in the file.
-    fn append(&mut self, now: Millis, members: &Members<'_>) -> Result<(), AuditDown> {
+    fn append(&mut self, now: Now, members: &Members<'_>) -> Result<(), AuditDown> {
         if self.pending.len() + MAX_LINE_BYTES > PENDING_BYTES {
             self.standing()?;
             self.flush(now)?;
@@ -205,15 +212,15 @@ impl Trail {
         Ok(())
     }
 
-    fn line(&mut self, now: Millis, members: &Members<'_>) -> Result<Head, AuditDown> {
-        let made = self.chain.next_flat(now, members.as_slice(), &mut self.pending);
+    fn line(&mut self, now: Now, members: &Members<'_>) -> Result<Head, AuditDown> {
+        let made = self.chain.next_flat(now.wall, members.as_slice(), &mut self.pending);
         // Words are short and in order, so no line can be refused; if one were, nothing may be allowed for it.
         let head = made.map_err(|error| AuditDown { why: error.to_string() })?;
         self.pending.push('\n');
         Ok(head)
     }
 
-    fn rotate(&mut self, now: Millis) -> Result<(), AuditDown> {
+    fn rotate(&mut self, now: Now) -> Result<(), AuditDown> {
         self.flush(now)?;
         let next = self
             .file
@@ -244,21 +251,21 @@ impl Trail {
         Ok(())
     }
 
-    fn note_gap(&mut self, now: Millis) -> Result<(), AuditDown> {
+    fn note_gap(&mut self, now: Now) -> Result<(), AuditDown> {
         let lost = (self.lost > 0).then_some(self.lost);
         self.append(now, &own_members("audit.resume", "written_again", lost))?;
         self.lost = 0;
         self.flush(now)
     }
 
-    fn fail(&mut self, now: Millis, error: &io::Error) -> AuditDown {
+    fn fail(&mut self, now: Now, error: &io::Error) -> AuditDown {
         let why = error.to_string();
-        self.down = Some(Down { why: why.clone(), tried: now });
+        self.down = Some(Down { why: why.clone(), tried: now.steady });
         AuditDown { why }
     }
 
     /// Notices that the file was taken away under the writer: what is written to it then is lost.
-    pub(super) fn check_file(&mut self, now: Millis) {
+    pub(super) fn check_file(&mut self, now: Now) {
         if self.down.is_none() && self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) {
             self.fail(now, &io::Error::other("the current file was removed"));
         }
