@@ -4,6 +4,7 @@
 pub mod audit;
 pub mod log;
 pub mod metrics;
+mod ports;
 mod stamp;
 mod trace;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::{ExtensionLog, LogLine};
+use super::{ExtensionLog, LogLine, Shared};
 
 /// Lines that are kept in memory for those who watch.
 const RING_LINES: usize = 256;
@@ -48,13 +48,13 @@ pub enum Followed {
 /// Sees the lines of a log from some line on.
 #[derive(Debug)]
 pub struct Follow {
-    log: Arc<ExtensionLog>,
+    log: ExtensionLog,
     newest: watch::Receiver<u64>,
     next: u64,
 }
 
 impl Follow {
-    pub(super) fn new(log: Arc<ExtensionLog>, newest: watch::Receiver<u64>, next: u64) -> Self {
+    pub(super) fn new(log: ExtensionLog, newest: watch::Receiver<u64>, next: u64) -> Self {
         Self { log, newest, next }
     }
 
@@ -63,7 +63,7 @@ impl Follow {
         loop {
             // Marked as seen before looking, so that a line that comes in between wakes us.
             self.newest.borrow_and_update();
-            if let Some(line) = self.log.from(self.next) {
+            if let Some(line) = self.log.shared.from(self.next) {
                 let missed = line.seq - self.next;
                 if missed > 0 {
                     self.next = line.seq;
@@ -80,7 +80,7 @@ impl Follow {
     }
 }
 
-impl ExtensionLog {
+impl Shared {
     fn from(&self, seq: u64) -> Option<Arc<LogLine>> {
         self.lock().ring.from(seq)
     }

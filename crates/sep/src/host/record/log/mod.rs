@@ -45,8 +45,13 @@ pub struct LogError {
     pub source: io::Error,
 }
 
-/// The log of one extension.
+/// The log of one extension. Clones are the same log.
+#[derive(Clone)]
 pub struct ExtensionLog {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
     state: Mutex<State>,
     /// Taken before `state`, by whoever writes.
     files: Mutex<Files>,
@@ -86,12 +91,12 @@ enum Writer {
 
 impl ExtensionLog {
     /// Opens the log in `dir`, within the bounds of the extension.
-    pub fn open(dir: &Path, limits: &Limits) -> Result<Arc<Self>, LogError> {
+    pub fn open(dir: &Path, limits: &Limits) -> Result<Self, LogError> {
         Self::open_with(dir, limits, system_clock())
     }
 
     /// [`ExtensionLog::open`] with another clock.
-    pub fn open_with(dir: &Path, limits: &Limits, clock: Clock) -> Result<Arc<Self>, LogError> {
+    pub fn open_with(dir: &Path, limits: &Limits, clock: Clock) -> Result<Self, LogError> {
         let files = Files::open(dir, limits.log_file_bytes, limits.log_files)
             .map_err(|source| LogError { dir: dir.to_owned(), source })?;
         let last = files.last_lines(1).pop();
@@ -109,42 +114,43 @@ impl ExtensionLog {
             splitters: HashMap::new(),
         };
         let newest = watch::Sender::new(seq);
-        Ok(Arc::new(Self { state: Mutex::new(state), files: Mutex::new(files), newest, clock }))
+        let shared = Shared { state: Mutex::new(state), files: Mutex::new(files), newest, clock };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The session that lines belong to from now on.
     pub fn begin(&self, session: Option<&SessionId>) {
-        self.lock().session = session.map(|session| session.as_str().to_owned());
+        self.shared.lock().session = session.map(|session| session.as_str().to_owned());
     }
 
     /// Takes a line. Only the first line of a text with several is one; give the others one by one.
-    pub fn line(self: &Arc<Self>, stream: Stream, level: Level, text: &str) {
-        self.take(stream, level, text, Cut::Whole);
+    pub fn line(&self, stream: Stream, level: Level, text: &str) {
+        self.shared.take(stream, level, text, Cut::Whole);
     }
 
     /// Takes what the process wrote, as it came. It is split into lines here.
-    pub fn heard(self: &Arc<Self>, spoken: &Spoken) {
+    pub fn heard(&self, spoken: &Spoken) {
         self.bytes(spoken.stream, &spoken.bytes);
     }
 
     /// Takes bytes of one stream of the process.
-    pub fn bytes(self: &Arc<Self>, stream: ChildStream, mut bytes: &[u8]) {
-        let mut splitter = self.lock().splitters.remove(&stream).unwrap_or_else(splitter);
+    pub fn bytes(&self, stream: ChildStream, mut bytes: &[u8]) {
+        let mut splitter = self.shared.lock().splitters.remove(&stream).unwrap_or_else(splitter);
         // The policy has an answer for every line, so no error can come.
         while let Ok(decoded) = splitter.decode(bytes) {
             let Some(item) = decoded.item else { break };
-            self.item(stream, &item);
+            self.shared.item(stream, &item);
             bytes = &bytes[decoded.consumed..];
         }
-        self.lock().splitters.insert(stream, splitter);
+        self.shared.lock().splitters.insert(stream, splitter);
     }
 
     /// The process has ended: what it said last is a line, even without a newline.
-    pub fn ended(self: &Arc<Self>) {
-        let splitters = mem::take(&mut self.lock().splitters);
+    pub fn ended(&self) {
+        let splitters = mem::take(&mut self.shared.lock().splitters);
         for (stream, mut splitter) in splitters {
             while let Ok(Some(item)) = splitter.finish() {
-                self.item(stream, &item);
+                self.shared.item(stream, &item);
             }
         }
         self.flush();
@@ -154,26 +160,32 @@ impl ExtensionLog {
     #[must_use]
     pub fn tail(&self, count: usize) -> Vec<LogLine> {
         self.flush();
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.shared.files.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = files.last_lines(count);
         lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     /// Sees every line from now on.
     #[must_use]
-    pub fn follow(self: &Arc<Self>) -> Follow {
-        let next = self.lock().seq + 1;
-        Follow::new(Arc::clone(self), self.newest.subscribe(), next)
+    pub fn follow(&self) -> Follow {
+        let next = self.shared.lock().seq + 1;
+        Follow::new(self.clone(), self.shared.newest.subscribe(), next)
     }
 
     /// How many lines were not written, ever.
     #[must_use]
     pub fn total_dropped(&self) -> u64 {
-        self.lock().total_dropped
+        self.shared.lock().total_dropped
     }
 
     /// Brings everything to the files, also the count of what was dropped. Not for an async task.
     pub fn flush(&self) {
+        self.shared.flush();
+    }
+}
+
+impl Shared {
+    fn flush(&self) {
         self.lock().note_dropped((self.clock)(), &self.newest);
         self.write_pending();
     }
@@ -242,7 +254,7 @@ impl ExtensionLog {
     }
 }
 
-impl Drop for ExtensionLog {
+impl Drop for Shared {
     fn drop(&mut self) {
         self.flush();
     }
@@ -250,7 +262,7 @@ impl Drop for ExtensionLog {
 
 impl fmt::Debug for ExtensionLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExtensionLog").field("seq", &self.lock().seq).finish_non_exhaustive()
+        f.debug_struct("ExtensionLog").field("seq", &self.shared.lock().seq).finish_non_exhaustive()
     }
 }
 
