@@ -55,3 +55,6 @@ pub use terms::{
 pub use words::{
     Effect, Event, ExitRecord, Ground, LifecycleTopic, SpawnTrouble, StartPhase, Transition, View,
 };
+
+#[cfg(test)]
+mod tests;
