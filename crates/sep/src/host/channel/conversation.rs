@@ -363,4 +363,4 @@ impl fmt::Debug for Conversation {
 
 #[cfg(test)]
 #[path = "conversation_tests.rs"]
-mod tests;
+pub(crate) mod tests;

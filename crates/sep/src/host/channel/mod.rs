@@ -13,7 +13,7 @@
 //! conversation that ends says [how](ChannelEnd), in the words of exit records.
 
 mod attach;
-mod conversation;
+pub(crate) mod conversation;
 mod end;
 mod greeting;
 mod kin;
@@ -34,3 +34,32 @@ pub use patience::{Overdue, UNRESPONSIVE_AFTER};
 pub use rendezvous::{CHILD_FD, OpenError, Rendezvous, Transport};
 pub use run_dir::{RunDirs, Unusable, sweep};
 pub use token::Bootstrap;
+
+/// Limits for tests, with frames of `max_frame_bytes`.
+#[cfg(test)]
+pub(crate) fn test_limits(max_frame_bytes: usize) -> crate::protocol::Limits {
+    use std::time::Duration;
+
+    crate::protocol::Limits {
+        max_frame_bytes,
+        requests_per_second: 1000,
+        concurrent_requests: 8,
+        event_queue: 64,
+        event_queue_bytes: 256 * 1024,
+        event_window: 4,
+        startup: Duration::from_secs(15),
+        memory_bytes: 1 << 28,
+        panels: 4,
+        actions_per_panel: 8,
+        toasts_per_minute: 5,
+        toast_burst: 2,
+        sends_per_minute: 0,
+        send_burst: 0,
+        log_files: 2,
+        log_file_bytes: 1 << 18,
+        crash_threshold: 3,
+        request_timeout: Duration::from_secs(10),
+        send_timeout: Duration::from_secs(15),
+        event_ack: Duration::from_secs(10),
+    }
+}

@@ -104,3 +104,7 @@ impl Drop for InWindow {
         self.0.acknowledge();
     }
 }
+
+#[cfg(test)]
+#[path = "pump_tests.rs"]
+mod tests;

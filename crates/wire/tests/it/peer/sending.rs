@@ -237,3 +237,23 @@ async fn calls_of_control_have_a_bounded_number_of_places() {
         let _ = call.await.unwrap();
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_are_begun_arrive_in_order_and_are_given_up_when_nobody_waits() {
+    let (peer, mut remote) = peer(Script::new(), PeerConfig { max_calls: 2, ..CONFIG });
+    let begin = |method| peer.begin_call(Lane::Event, method, None, Deadline::Never);
+    let (first, second) = (begin("a").await.unwrap(), begin("b").await.unwrap());
+    assert_eq!(remote.read().await, r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#);
+    assert_eq!(remote.read().await, r#"{"jsonrpc":"2.0","id":2,"method":"b"}"#);
+    let third = tokio::time::timeout(Duration::from_secs(1), begin("c")).await;
+    assert!(third.is_err(), "two calls may be in flight");
+    remote.send(r#"{"jsonrpc":"2.0","id":2,"result":"two"}"#).await;
+    assert_eq!(second.await.unwrap().get(), r#""two""#);
+    drop(first);
+    assert_eq!(remote.read().await, r#"{"jsonrpc":"2.0","method":"$/cancel","params":{"id":1}}"#);
+    // Both places are free again, and no more than both.
+    let (third, _fourth) = (begin("c").await.unwrap(), begin("d").await.unwrap());
+    assert!(tokio::time::timeout(Duration::from_secs(1), begin("e")).await.is_err());
+    peer.close().await;
+    assert!(third.await.unwrap_err().to_string().contains("`c`"));
+}
