@@ -2,6 +2,7 @@
 //! is below.
 
 pub mod embedded;
+pub mod lxmf;
 mod model;
 mod store;
 

@@ -20,11 +20,11 @@ use tokio::sync::{mpsc, oneshot};
 pub use self::contacts::{ContactError, Entry, MAX_CONTACT_NAME_BYTES};
 pub use self::open::{MAX_NODE_NAME_BYTES, OpenError};
 
-pub(super) use self::bell::{Belfry, Bell, Ring, Woken};
+pub(super) use self::bell::{Belfry, Bell, Ring};
 pub(super) use self::contacts::name_of;
 pub(super) use self::news::{News, add as add_news};
 pub(super) use self::open::{Who, address_of, check_name};
-pub(super) use self::rows::{COLUMNS, Place, Waits, advance, insert, is_final, prune, read, set, state};
+pub(super) use self::rows::{COLUMNS, Place, Waits, advance, insert, prune, read, set, state};
 pub(super) use self::writer::{Idle, More, Occasion, Rounds, Turn};
 
 use self::writer::{Job, Keep, Reply, Writer};
