@@ -2,3 +2,6 @@
 
 pub mod autoreply;
 pub mod fault;
+mod install;
+
+pub use install::{Draft, InstallError, Kind, Program, install};

@@ -1,7 +1,12 @@
-//! The extensions that this binary can be: `__extension autoreply|fault …`.
+//! The extensions that this binary can be: `__extension autoreply|fault|stubborn …`.
 
 use std::process::ExitCode;
+use std::thread;
 
+use outrigger_sep::extension::{
+    self, ActionReply, Event, Extension, HostClient, HostError, Shutdown, Trouble, Welcome,
+};
+use outrigger_sep::protocol::{ActionCall, ListMessages, ToastLevel};
 use outrigger_sep::reference::{autoreply, fault};
 
 /// Is the extension that the arguments name, if they name one.
@@ -10,6 +15,7 @@ pub(crate) fn intercept() -> Option<ExitCode> {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["__extension", "autoreply", ..] => Some(autoreply::run(&args[2..])),
         ["__extension", "fault", ..] => Some(fault::run_with(&args[2..], fault::Hands { start })),
+        ["__extension", "stubborn", ..] => Some(extension::run(Stubborn)),
         _ => None,
     }
 }
@@ -22,4 +28,43 @@ fn start(args: &[String]) -> std::io::Result<u32> {
     let program = std::env::current_exe()?;
     let child = std::process::Command::new(program).args(["__extension", "fault"]).args(args).spawn()?;
     Ok(child.id())
+}
+
+/// An extension whose handlers never return, on top of a kit that does.
+struct Stubborn;
+
+impl Extension for Stubborn {
+    fn on_initialize(&self, _: &HostClient, welcome: &Welcome) -> Result<(), Trouble> {
+        match welcome.host.name.as_str() {
+            "unbearable" => Err("this host is unbearable".into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn on_event(&self, _: &HostClient, event: &Event) -> Result<(), Trouble> {
+        match event.topic.as_str() {
+            "peer.offline" => Ok(()),
+            _ => for_ever(),
+        }
+    }
+
+    fn on_action(&self, host: &HostClient, action: &ActionCall) -> Result<ActionReply, Trouble> {
+        match (action.action_id.as_str(), host.messages_list(&ListMessages::default())) {
+            ("ask", Err(HostError::Cancelled { .. })) => {
+                host.detached().log(outrigger_sep::protocol::LogLevel::Info, "given up")?;
+                Ok(ActionReply::ok())
+            }
+            _ => Ok(ActionReply::ok().say(ToastLevel::Info, "answered")),
+        }
+    }
+
+    fn on_shutdown(&self, _: &Shutdown) {
+        for_ever()
+    }
+}
+
+fn for_ever() -> ! {
+    loop {
+        thread::park();
+    }
 }

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Trial};
 
 /// Functions as trials, each under its own name.
-#[expect(unused_macros, reason = "the first room with integration tests uses it")]
 macro_rules! trials {
     ($($name:ident),* $(,)?) => {
         vec![$(libtest_mimic::Trial::test(stringify!($name), || {
@@ -17,6 +16,15 @@ macro_rules! trials {
     };
 }
 
+// After the macro, which these rooms use.
+mod kit;
+mod kit_host;
+mod manifest_contract;
+mod manifest_disk;
+mod manifest_fixture;
+mod manifest_limits;
+mod manifest_policy;
+
 fn main() -> ExitCode {
     if let Some(code) = outrigger_supervise::launch::intercept() {
         return code;
@@ -24,6 +32,11 @@ fn main() -> ExitCode {
     if let Some(code) = kit_roles::intercept() {
         return code;
     }
-    let trials: Vec<Trial> = Vec::new();
+    let mut trials: Vec<Trial> = Vec::new();
+    trials.extend(kit::trials());
+    trials.extend(manifest_contract::trials());
+    trials.extend(manifest_limits::trials());
+    trials.extend(manifest_disk::trials());
+    trials.extend(manifest_policy::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
