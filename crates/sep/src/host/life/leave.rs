@@ -22,7 +22,6 @@ pub(super) struct Leaving {
     pub(super) detail: Option<String>,
     kind: ExitKind,
     then: Then,
-    ready_for: Duration,
     /// Whether the user saw it when its end was decided.
     seen: bool,
     rung: Rung,
@@ -64,7 +63,6 @@ struct Death {
     kind: ExitKind,
     detail: Option<String>,
     status: Option<Status>,
-    ready_for: Duration,
     seen: bool,
     then: Then,
 }
@@ -177,11 +175,12 @@ impl Life {
             At::Serving(_) if hangs => State::Unresponsive,
             _ => State::Stopping,
         };
-        let (ready_for, seen, ladder) = (self.ready_for(), self.is_seen(), self.ladder());
+        let (seen, ladder) = (self.is_seen(), self.ladder());
+        self.process.stretch = self.ready_for();
         self.process.lost = None;
         self.process.voice.hush();
         let rung = Rung::Unborn(errand);
-        self.at = At::Leaving(Leaving { shown, detail, kind, then, ready_for, seen, rung });
+        self.at = At::Leaving(Leaving { shown, detail, kind, then, seen, rung });
         self.announce(cause, effects);
         if !unborn {
             self.run(errand, ladder, effects);
@@ -251,8 +250,8 @@ impl Life {
             }
             SpawnTrouble::Resource | SpawnTrouble::Sandbox | SpawnTrouble::Other => {}
         }
-        let (ready_for, seen) = (Duration::ZERO, self.is_seen());
-        self.conclude(Death { kind, detail: None, status: None, ready_for, seen, then }, effects);
+        let seen = self.is_seen();
+        self.conclude(Death { kind, detail: None, status: None, seen, then }, effects);
     }
 
     pub(super) fn exited(&mut self, status: Status, effects: &mut Vec<Effect>) {
@@ -269,11 +268,12 @@ impl Life {
             At::Leaving(leaving) => (leaving.kind, leaving.then),
             At::Rest { .. } | At::Backoff { .. } | At::Reclaimed { .. } => return,
         };
-        let (ready_for, seen, detail) = match &self.at {
-            At::Leaving(leaving) => (leaving.ready_for, leaving.seen, leaving.detail.clone()),
-            _ => (self.ready_for(), seen, None),
+        let (seen, detail) = match &self.at {
+            At::Leaving(leaving) => (leaving.seen, leaving.detail.clone()),
+            _ => (seen, None),
         };
-        self.conclude(Death { kind, detail, status: Some(status), ready_for, seen, then }, effects);
+        self.process.stretch = self.ready_for();
+        self.conclude(Death { kind, detail, status: Some(status), seen, then }, effects);
     }
 
     /// The process is gone, or never was: what now?
@@ -317,7 +317,8 @@ impl Life {
             At::Backoff { until, .. } => Some(until.since(self.now)),
             _ => None,
         };
-        let Death { kind, detail, status, ready_for, .. } = death;
+        let Death { kind, detail, status, .. } = death;
+        let ready_for = self.process.stretch;
         let (code, signal) = match status {
             Some(Status::Code(code)) => (Some(code), None),
             Some(Status::Signal(signal)) => (None, Some(signal)),
@@ -336,7 +337,7 @@ impl Life {
 
     /// What the record makes of it.
     fn judge(&mut self, cause: Cause, death: &Death) -> At {
-        let end = End { cause, died_in: Phase::Ready, ready_for: death.ready_for, status: death.status };
+        let end = End { cause, died_in: Phase::Ready, ready_for: self.process.stretch, status: death.status };
         match self.record.judge(&self.terms.after_crash(), &end, self.now) {
             Next::Restart { after, attempt: _ } => {
                 At::Backoff { until: self.now + after, reason: LaunchReason::Restart }
@@ -357,7 +358,7 @@ impl Life {
             Ground::Foreground => Cause::Crash,
             Ground::Background => Cause::HostResource,
         };
-        let end = End { cause, died_in: Phase::Ready, ready_for: death.ready_for, status: death.status };
+        let end = End { cause, died_in: Phase::Ready, ready_for: self.process.stretch, status: death.status };
         match self.losses.judge(&after_reclaim(), &end, self.now) {
             // The first one comes back without a wait.
             Next::Restart { attempt: 1, .. } | Next::Respawn => At::Reclaimed { not_before: self.now },
@@ -369,12 +370,20 @@ impl Life {
         }
     }
 
-    fn ready_for(&self) -> Duration {
+    /// The longest time that the process was ready without a break: after a quiet stretch the waits begin anew, also for
+    /// one that fell silent in the end.
+    pub(super) fn ready_for(&self) -> Duration {
         match &self.at {
-            At::Serving(serving) => serving.ready_for(self.now),
-            At::Held(held) => held.served,
-            At::Leaving(leaving) => leaving.ready_for,
-            At::Starting(_) | At::Rest { .. } | At::Backoff { .. } | At::Reclaimed { .. } => Duration::ZERO,
+            At::Serving(Serving { overdue: false, silent: false, since, .. }) => {
+                self.process.stretch.max(self.now.since(*since))
+            }
+            At::Serving(_)
+            | At::Held(_)
+            | At::Leaving(_)
+            | At::Starting(_)
+            | At::Rest { .. }
+            | At::Backoff { .. }
+            | At::Reclaimed { .. } => self.process.stretch,
         }
     }
 
@@ -388,16 +397,6 @@ impl Life {
             | At::Backoff { .. }
             | At::Reclaimed { .. }
             | At::Leaving(_) => SILENT_LADDER,
-        }
-    }
-}
-
-impl Serving {
-    /// One that does not answer is not ready.
-    pub(super) fn ready_for(&self, now: Moment) -> Duration {
-        match (self.overdue, self.silent) {
-            (false, false) => now.since(self.since),
-            _ => Duration::ZERO,
         }
     }
 }

@@ -85,7 +85,7 @@ pub(super) enum Budget {
 
 #[derive(Clone, Debug)]
 pub(super) struct Serving {
-    /// Without a break since then.
+    /// Ready without a break since then, if it answers.
     pub(super) since: Moment,
     pub(super) pulse: Pulse,
     /// The pulse counts from one after every pause; on the wire the numbers go on from here.
@@ -103,6 +103,10 @@ pub(super) struct Serving {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Process {
     pub(super) voice: Voice,
+    /// The longest time that it was ready without a break.
+    pub(super) stretch: Duration,
+    /// Its requests are refused until it is resumed.
+    pub(super) suspended: bool,
     /// The channel closed; if the process is still there by then, that was a crash.
     pub(super) lost: Option<(Moment, String)>,
     /// The number of the latest ping.

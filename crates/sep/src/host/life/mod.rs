@@ -40,6 +40,7 @@
 mod leave;
 pub mod ledger;
 mod machine;
+pub mod model;
 mod pause;
 pub mod platform;
 mod serve;

@@ -1,7 +1,5 @@
 //! What a phone does to an extension: it is paused, suspended, resumed, taken away. On a desktop none of this happens.
 
-use std::time::Duration;
-
 use outrigger_supervise::state::{Moment, PingSeq, Pulse};
 
 use super::leave::Then;
@@ -15,8 +13,6 @@ use crate::protocol::{ExitKind, LaunchReason, ShutdownReason};
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) how: Hold,
-    /// How long it had been ready before.
-    pub(super) served: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,14 +81,15 @@ impl Life {
     fn head_for(&mut self, ground: Ground) {
         let due = self.pending.map_or(self.now + DEBOUNCE, |(_, due)| due);
         self.pending = Some((ground, due));
+        if ground == Ground::Foreground {
+            // What the user looks at is not frozen, unless it is frozen again later.
+            self.frozen = false;
+        }
     }
 
     /// The platform has stayed there long enough to be believed.
     pub(super) fn arrive(&mut self, ground: Ground, effects: &mut Vec<Effect>) {
         self.ground = ground;
-        if ground == Ground::Foreground {
-            self.frozen = false;
-        }
         self.settle(effects);
     }
 
@@ -105,8 +102,8 @@ impl Life {
                 match self.terms.background_ok() {
                     true => self.change_mode(Ground::Background, LifecycleTopic::Background, effects),
                     false => {
-                        let served = serving.ready_for(self.now);
-                        self.at = At::Held(Held { how: Hold::Pausing, served });
+                        self.process.stretch = self.ready_for();
+                        self.at = At::Held(Held { how: Hold::Pausing });
                         self.announce("background", effects);
                         self.say(LifecycleTopic::Pausing, effects);
                     }
@@ -221,15 +218,14 @@ impl Life {
     }
 
     fn suspend(&mut self, cause: &str, effects: &mut Vec<Effect>) {
-        let served = match &self.at {
-            At::Serving(serving) => serving.ready_for(self.now),
-            At::Held(held) => held.served,
-            _ => Duration::ZERO,
-        };
+        self.process.stretch = self.ready_for();
         self.process.voice.next = None;
-        self.at = At::Held(Held { how: Hold::Suspended, served });
+        self.at = At::Held(Held { how: Hold::Suspended });
         self.announce(cause, effects);
-        effects.push(Effect::Suspend);
+        // One that was resuming has not been let loose yet.
+        if !std::mem::replace(&mut self.process.suspended, true) {
+            effects.push(Effect::Suspend);
+        }
     }
 
     fn resume(&mut self, cause: &str, effects: &mut Vec<Effect>) {
@@ -241,8 +237,9 @@ impl Life {
     }
 
     pub(super) fn probe_answered(&mut self, effects: &mut Vec<Effect>) {
-        if let At::Held(Held { how: Hold::Resuming { probe: Some(_) }, .. }) = self.at {
+        if let At::Held(Held { how: Hold::Resuming { probe: Some(_) } }) = self.at {
             self.serve("probe_answered", effects);
+            self.process.suspended = false;
             effects.push(Effect::Resume);
             self.settle(effects);
         }

@@ -102,7 +102,7 @@ impl Life {
 
     /// A heartbeat is due, or the time of one that said it would leave is over.
     pub(super) fn look(&mut self, effects: &mut Vec<Effect>) {
-        let now = self.now;
+        let (now, ready_for) = (self.now, self.ready_for());
         let At::Serving(serving) = &mut self.at else { return };
         if serving.gone_by.is_some() {
             let detail = Some("said that it would leave and stayed".to_owned());
@@ -113,6 +113,7 @@ impl Life {
             Beat::Ping(seq) => self.ping(seq, effects),
             Beat::Missed(seq) => {
                 serving.silent = true;
+                self.process.stretch = ready_for;
                 self.tally.missed += 1;
                 self.announce("heartbeat_missed", effects);
                 self.ping(seq, effects);
@@ -186,8 +187,10 @@ impl Life {
     }
 
     pub(super) fn overdue(&mut self, effects: &mut Vec<Effect>) {
+        let ready_for = self.ready_for();
         if let At::Serving(serving) = &mut self.at {
             serving.overdue = true;
+            self.process.stretch = ready_for;
             self.announce("overdue", effects);
         }
     }

@@ -121,7 +121,7 @@ pub struct ExitRecord {
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// How long it had been ready without a break.
+    /// The longest time that it was ready without a break.
     pub ready_for: Duration,
     /// What is known beyond the kind.
     pub detail: Option<String>,

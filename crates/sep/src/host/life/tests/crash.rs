@@ -153,3 +153,17 @@ fn a_stop_is_no_crash() {
     }
     assert_eq!(bench.life.crashes().count(), 0);
 }
+
+#[test]
+fn one_that_fell_silent_after_five_quiet_minutes_had_them_all_the_same() {
+    let mut bench = Bench::ready(desktop());
+    crashes(&mut bench, 3, 0.0);
+    // The host was asleep for most of it, and then nobody answered.
+    bench.sleep(300.0);
+    assert_eq!(bench.does("tick"), "ping 1");
+    let said = bench.after(40.0);
+    assert!(said.ends_with("kill"), "{said}");
+    bench.does("signal 9");
+    let wait = bench.life.view().next_start.expect("a restart").since(bench.now).as_secs_f64();
+    assert!(wait <= 0.6, "{wait}");
+}

@@ -85,7 +85,7 @@ impl Bench {
         let until = self.now + Duration::from_secs_f64(seconds);
         let mut said = Vec::new();
         while let Some(deadline) = self.life.deadline().filter(|deadline| *deadline <= until) {
-            self.now = deadline;
+            self.now = self.now.max(deadline);
             let effects = self.step(Event::Tick);
             if !effects.is_empty() {
                 said.push(format!("@{} {effects}", deadline.as_nanos() as f64 / 1e9));

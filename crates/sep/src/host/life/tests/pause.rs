@@ -256,7 +256,7 @@ fn a_frozen_extension_is_suspended_without_a_word() {
     let mut bench = Bench::ready(phone());
     bench.does("freeze");
     assert_eq!(bench.does("thaw"), "suspended → resuming: thaw, tell lifecycle.resumed, probe 1");
-    assert_eq!(bench.does("freeze"), "resuming → suspended: freeze, suspend");
+    assert_eq!(bench.does("freeze"), "resuming → suspended: freeze", "it was not let loose yet");
     assert_eq!(bench.after(60.0), "");
     bench.does("fg");
     assert!(bench.after(1.0).ends_with("suspended → resuming: foreground, tell lifecycle.resumed, probe 2"));
