@@ -6,6 +6,8 @@ pub mod log;
 pub mod metrics;
 mod ports;
 mod stamp;
+#[cfg(test)]
+pub(crate) mod tests;
 mod trace;
 
 pub use audit::{Audit, AuditDown, AuditError, AuditKind, AuditLimits, Entry, Ruling};

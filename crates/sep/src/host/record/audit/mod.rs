@@ -14,6 +14,8 @@
 mod entry;
 mod files;
 mod recover;
+#[cfg(test)]
+mod tests;
 mod trail;
 mod verify;
 
@@ -75,7 +77,7 @@ impl Audit {
         let folder = Folder::create(dir)?;
         let lock = folder.lock()?;
         let recovered = recover::recover(&folder)?;
-        let trail = Trail::new(folder, limits, recovered, clock());
+        let trail = Trail::new(folder, limits.sane(), recovered, clock());
         let shared = Arc::new(Shared {
             trail: Mutex::new(trail),
             wake: Condvar::new(),
@@ -165,14 +167,20 @@ impl Shared {
     fn keep_flushing(&self) {
         let mut trail = self.lock();
         while !self.is_ending() {
-            trail = match (trail.is_idle(), trail.next_due()) {
-                (true, None) => self.wake.wait(trail).unwrap_or_else(PoisonError::into_inner),
+            match (trail.is_idle(), trail.next_due()) {
+                (true, None) => {
+                    trail = self.wake.wait(trail).unwrap_or_else(PoisonError::into_inner);
+                    continue;
+                }
                 (true, Some(due)) => {
                     let left = due.0.saturating_sub((self.clock)().steady.0).clamp(50, 60_000);
-                    self.wait(trail, Duration::from_millis(left), Until::Woken)
+                    trail = self.wait(trail, Duration::from_millis(left), Until::Woken);
+                    if (self.clock)().steady < due {
+                        continue;
+                    }
                 }
-                (false, _) => self.wait(trail, FLUSH_AFTER, Until::Over),
-            };
+                (false, _) => trail = self.wait(trail, FLUSH_AFTER, Until::Over),
+            }
             if self.is_ending() {
                 return;
             }

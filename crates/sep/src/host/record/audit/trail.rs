@@ -2,7 +2,7 @@
 //! full. A write that fails leaves neither a gap nor half a line.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use outrigger_policy::audit::{Chain, Coalescer, Head, MAX_LINE_BYTES, Offer, Thr
 
 use super::AuditDown;
 use super::entry::{Members, Prepared, Same, own_members};
-use super::files::{AuditLimits, Folder};
+use super::files::{AuditLimits, Disk, Folder};
 use super::recover::{Note, Recovered};
 use crate::host::record::stamp::Now;
 
@@ -37,8 +37,11 @@ pub(super) struct Trail {
     down: Option<Down>,
     /// Urgent records that there was no room for while the trail was down.
     lost: u64,
+    /// The last line that was handed to the system.
+    flushed: Head,
     /// Whether the file has lines that may not be on the disk yet.
     unsynced: bool,
+    disk: Disk,
 }
 
 #[derive(Debug)]
@@ -60,7 +63,9 @@ impl Trail {
             denials: Coalescer::new(DENIALS),
             down: None,
             lost: 0,
+            flushed: head,
             unsynced: length > 0,
+            disk: Disk::default(),
         };
         for note in notes {
             let members = match note {
@@ -98,13 +103,14 @@ impl Trail {
         if self.pending.is_empty() {
             return self.standing();
         }
-        if let Err(error) = (&*self.file).write_all(self.pending.as_bytes()) {
+        if let Err(error) = self.disk.write(&self.file, self.pending.as_bytes()) {
             // Half of it may be there. What cannot be cut off now is cut off before the next attempt.
             let _ = self.file.set_len(self.length);
             return Err(self.fail(now, &error));
         }
         self.length += self.pending.len() as u64;
         self.pending.clear();
+        self.flushed = self.chain.head();
         self.unsynced = true;
         self.standing()
     }
@@ -155,11 +161,11 @@ impl Trail {
 
     /// What a syncer needs: the file, and the head that is certain once it is synced.
     pub(super) fn unsynced(&mut self) -> Option<(Arc<File>, Head)> {
-        if !self.unsynced || !self.pending.is_empty() {
+        if !self.unsynced {
             return None;
         }
         self.unsynced = false;
-        Some((Arc::clone(&self.file), self.chain.head()))
+        Some((Arc::clone(&self.file), self.flushed))
     }
 
     /// What became of syncing.
@@ -203,8 +209,9 @@ impl Trail {
         let before = self.pending.len();
         let mut head = self.line(now, members)?;
         let length = self.length + self.pending.len() as u64;
-        if length > self.limits.file_bytes && self.length + before as u64 > 0 && self.down.is_none() {
+        if length > self.limits.file_bytes && self.length + before as u64 > 0 {
             self.pending.truncate(before);
+            self.standing()?;
             self.rotate(now)?;
             head = self.line(now, members)?;
         }
@@ -269,5 +276,13 @@ impl Trail {
         if self.down.is_none() && self.file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) {
             self.fail(now, &io::Error::other("the current file was removed"));
         }
+    }
+}
+
+#[cfg(test)]
+impl Trail {
+    /// From now on the disk takes so many bytes and no more; none takes all.
+    pub(super) fn set_room(&mut self, room: Option<usize>) {
+        self.disk.room = room;
     }
 }

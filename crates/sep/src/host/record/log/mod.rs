@@ -6,6 +6,8 @@
 mod files;
 mod follow;
 mod line;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;

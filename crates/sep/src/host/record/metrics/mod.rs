@@ -2,6 +2,8 @@
 
 mod label;
 mod scrape;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -11,6 +13,8 @@ use std::time::{Duration, Instant};
 use crate::protocol::{ExitKind, ExtensionId, Permission, State};
 
 use label::{CODES, METHODS, TOPICS};
+
+pub use scrape::{Family, Sample};
 
 /// The numbers of all extensions.
 #[derive(Debug, Default)]
