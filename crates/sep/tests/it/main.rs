@@ -1,5 +1,6 @@
 //! The integration tests of this crate, one binary, which is also its own launcher and its own extensions.
 
+mod channel_child;
 mod kit_roles;
 
 use std::process::ExitCode;
@@ -17,6 +18,9 @@ macro_rules! trials {
 }
 
 // After the macro, which these rooms use.
+mod fleet;
+mod fleet_kit;
+mod channel;
 mod kit;
 mod kit_host;
 mod manifest_contract;
@@ -24,19 +28,29 @@ mod manifest_disk;
 mod manifest_fixture;
 mod manifest_limits;
 mod manifest_policy;
+mod mesh;
+mod mesh_lxmf;
+mod mesh_process;
 
 fn main() -> ExitCode {
     if let Some(code) = outrigger_supervise::launch::intercept() {
         return code;
     }
-    if let Some(code) = kit_roles::intercept() {
+    if let Some(code) = kit_roles::intercept().or_else(channel_child::intercept) {
+        return code;
+    }
+    if let Some(code) = mesh_process::intercept() {
         return code;
     }
     let mut trials: Vec<Trial> = Vec::new();
+    trials.extend(channel::trials());
     trials.extend(kit::trials());
     trials.extend(manifest_contract::trials());
     trials.extend(manifest_limits::trials());
     trials.extend(manifest_disk::trials());
     trials.extend(manifest_policy::trials());
+    trials.extend(fleet::trials());
+    trials.extend(mesh::trials());
+    trials.extend(mesh_lxmf::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
