@@ -12,12 +12,16 @@
 //! ```
 
 mod invoke;
+#[cfg(test)]
+mod laws;
 mod node;
 mod notice;
 mod panel;
 mod registry;
 mod render;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use invoke::{ActionReport, BadReport, Busy, InvokeError, MAX_RESULT_BYTES, Outcome};

@@ -66,8 +66,8 @@ pub enum RegisterError {
         /// How many there may be.
         limit: usize,
     },
-    /// The extension may have no panels now.
-    #[error("the extension may have no panels")]
+    /// The extension may have no panels now: it was not admitted, or no session of it is ready.
+    #[error("the extension may have no panels now")]
     NoOwner,
 }
 
@@ -115,7 +115,19 @@ struct Entry {
 enum Standing {
     Dormant,
     Active,
+    /// Its session goes on, and nobody can use it.
+    Suspended(String),
     Unavailable(String),
+}
+
+impl Standing {
+    /// Whether there is a session that panels can belong to.
+    fn has_session(&self) -> bool {
+        match self {
+            Self::Active | Self::Suspended(_) => true,
+            Self::Dormant | Self::Unavailable(_) => false,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -194,7 +206,9 @@ impl Panels {
         });
     }
 
-    /// A session of the extension is ready: its panels can be used, and it may register more.
+    /// A new session of the extension is ready: its panels can be used, and it may register more. To be called before the
+    /// session can ask for anything, and once for each; what an earlier one registered is unavailable until it is registered
+    /// again.
     pub fn activate(&self, extension: &ExtensionId) {
         self.stand(extension, Standing::Active);
     }
@@ -212,7 +226,8 @@ impl Panels {
     /// The panels of an extension that was suspended can be used again, as they were.
     pub fn resume(&self, extension: &ExtensionId) {
         self.change(|books| {
-            if let Some(entry) = books.owners.get_mut(extension) {
+            let entry = books.owners.get_mut(extension);
+            if let Some(entry) = entry.filter(|entry| entry.standing.has_session()) {
                 entry.standing = Standing::Active;
             }
         });
@@ -221,8 +236,9 @@ impl Panels {
     /// The panels of an extension cannot be used for a while; its session goes on.
     pub fn suspend(&self, extension: &ExtensionId, reason: &str) {
         self.change(|books| {
-            if let Some(entry) = books.owners.get_mut(extension) {
-                entry.standing = Standing::Unavailable(clean(reason, 160));
+            let entry = books.owners.get_mut(extension);
+            if let Some(entry) = entry.filter(|entry| entry.standing.has_session()) {
+                entry.standing = Standing::Suspended(clean(reason, 160));
             }
         });
     }
@@ -232,8 +248,8 @@ impl Panels {
         draft.check().map_err(RegisterError::Invalid)?;
         let key = PanelKey::new(extension, &draft.id);
         self.try_change(|books| {
-            let entry = books.owners.get_mut(extension).ok_or(RegisterError::NoOwner)?;
-            entry.register(draft)
+            let entry = books.owners.get_mut(extension).filter(|entry| entry.standing.has_session());
+            entry.ok_or(RegisterError::NoOwner)?.register(draft)
         })?;
         Ok(key)
     }
@@ -409,9 +425,8 @@ impl Books {
 impl Entry {
     /// A new standing of the extension, which ends or begins a session.
     fn stand(&mut self, standing: Standing) {
-        let was_active = self.standing == Standing::Active;
         // What the session that ends did not register is what an earlier one left behind.
-        if was_active && standing != Standing::Active {
+        if self.standing.has_session() && !standing.has_session() {
             self.panels.retain(|_, panel| {
                 panel.origin != Origin::Session || panel.registered == Registered::ThisSession
             });
@@ -433,7 +448,9 @@ impl Entry {
         let left_over = panel.origin == Origin::Session && panel.registered != Registered::ThisSession;
         Some(match &self.standing {
             Standing::Dormant => (PanelState::Dormant, String::new()),
-            Standing::Unavailable(reason) => (PanelState::Unavailable, reason.clone()),
+            Standing::Suspended(reason) | Standing::Unavailable(reason) => {
+                (PanelState::Unavailable, reason.clone())
+            }
             Standing::Active if left_over => {
                 (PanelState::Unavailable, "its extension was started again".to_owned())
             }
@@ -442,8 +459,11 @@ impl Entry {
         })
     }
 
-    /// The panel, if this session may change it: its own, or one of the manifest.
+    /// The panel, if there is a session and it may change it: its own, or one of the manifest.
     fn live(&mut self, id: &str) -> Option<&mut Panel> {
+        if !self.standing.has_session() {
+            return None;
+        }
         self.panels.get_mut(id).filter(|panel| {
             panel.registered == Registered::ThisSession || matches!(panel.origin, Origin::Manifest(_))
         })

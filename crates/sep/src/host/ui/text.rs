@@ -81,8 +81,7 @@ pub fn is_hidden(c: char) -> bool {
 pub fn clean(text: &str, most: usize) -> String {
     let show = |c: char| if is_hidden(c) { '\u{FFFD}' } else { c };
     let mut shown: String = text.chars().take(most).map(show).collect();
-    if text.chars().nth(most).is_some() {
-        shown.pop();
+    if text.chars().nth(most).is_some() && shown.pop().is_some() {
         shown.push('…');
     }
     shown
@@ -124,6 +123,6 @@ mod tests {
         assert_eq!(clean("a\u{1b}[31m\u{2066}é", 100), "a\u{FFFD}[31m\u{FFFD}é");
         assert_eq!(clean("abc", 3), "abc");
         assert_eq!(clean("abcd", 3), "ab…");
-        assert_eq!(clean("", 0), "");
+        assert_eq!(clean("a", 0), "");
     }
 }
