@@ -1,8 +1,24 @@
 //! The end that drives: lifecycle, channel, gate, events, panels, records.
 
+mod boxing;
 pub mod channel;
+pub mod control;
+mod dossier;
 pub mod events;
+mod fleet;
+mod folders;
 pub mod gate;
+mod invoke;
 pub mod life;
+mod listening;
+mod memory;
+mod pace;
+mod process;
 pub mod record;
+mod steward;
 pub mod ui;
+mod view;
+
+pub use fleet::{AskError, Fleet, FleetError, FleetOptions, Happening, Scan};
+pub use invoke::{CallError, Invoked};
+pub use view::{Detail, Exit, HeardEvents, SessionView, Summary};
