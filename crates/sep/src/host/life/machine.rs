@@ -1,4 +1,4 @@
-//! The machine itself: what it knows about an extension, how it starts one, which timer is next.
+//! The machine itself: what it knows about an extension, what can happen to it, which timer is next.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use outrigger_supervise::state::{Moment, PingSeq, Pulse, Record};
 
 use super::leave::Leaving;
-use super::pause::{Held, Hold, Voice};
-use super::terms::{Activation, LifeTerms, SLOW_CRASHES, after_reclaim};
-use super::words::{Effect, Event, Ground, StartPhase, Transition, View};
+use super::pause::{Held, Voice};
+use super::terms::{LifeTerms, SLOW_CRASHES, after_reclaim};
+use super::words::{Effect, Event, Ground, StartPhase};
 use crate::protocol::{DisabledReason, FailedReason, LaunchReason, State};
 
 /// More timers than this cannot be due in one instant; a clock at the end of time must not keep us for ever.
@@ -25,10 +25,10 @@ pub struct Life {
     pub(super) losses: Record,
     /// The crashes that counted, oldest first, for whoever writes them down.
     pub(super) crashes: VecDeque<Moment>,
-    seed: u64,
+    pub(super) seed: u64,
     pub(super) now: Moment,
     pub(super) at: At,
-    announced: State,
+    pub(super) announced: State,
     pub(super) standing: Standing,
     pub(super) disabled: Option<DisabledReason>,
     pub(super) failed: Option<FailedReason>,
@@ -208,31 +208,6 @@ impl Life {
         own.into_iter().chain([pending, lost, self.process.voice.deadline()]).flatten().min()
     }
 
-    /// How it looks from outside.
-    #[must_use]
-    pub fn view(&self) -> View {
-        let state = self.state();
-        View {
-            state,
-            phase: match &self.at {
-                At::Starting(starting) => Some(starting.phase),
-                _ => None,
-            },
-            disabled: self.disabled,
-            failed: self.failed,
-            detail: self.detail_of(state),
-            ground: self.ground,
-            starts: self.tally.starts,
-            restarts: self.tally.restarts,
-            reclaims: self.tally.reclaims,
-            missed: self.tally.missed,
-            next_start: match &self.at {
-                At::Backoff { until, .. } => Some(*until),
-                _ => None,
-            },
-        }
-    }
-
     /// The crashes that count towards a crash loop, oldest first, at most as many as a day may have.
     pub fn crashes(&self) -> impl Iterator<Item = Moment> + '_ {
         self.crashes.iter().copied()
@@ -305,97 +280,6 @@ impl Life {
         }
     }
 
-    fn start(&mut self, reason: LaunchReason, effects: &mut Vec<Effect>) {
-        let wanted = match (reason, self.terms.activation) {
-            (LaunchReason::First, Activation::Lazy) => false,
-            (LaunchReason::LazyEvent | LaunchReason::LazyAction, Activation::Eager) => false,
-            (LaunchReason::First, Activation::Eager) => true,
-            (LaunchReason::LazyEvent | LaunchReason::LazyAction, Activation::Lazy) => true,
-            (LaunchReason::Manual | LaunchReason::Restart | LaunchReason::ResumeAfterReclaim, _) => true,
-        };
-        if !wanted || !self.may_start() {
-            return;
-        }
-        match &mut self.at {
-            At::Rest { .. } => self.launch_or_wait(reason, effects),
-            // A person who asks does not wait for a timer; the crash loop still counts.
-            At::Backoff { .. } | At::Reclaimed { .. } if reason == LaunchReason::Manual => {
-                self.launch_or_wait(reason, effects);
-            }
-            At::Leaving(leaving) => leaving.come_back(reason),
-            At::Backoff { .. } | At::Reclaimed { .. } | At::Starting(_) | At::Serving(_) | At::Held(_) => {}
-        }
-    }
-
-    /// Starts it now, or as soon as the platform lets anything run.
-    pub(super) fn launch_or_wait(&mut self, reason: LaunchReason, effects: &mut Vec<Effect>) {
-        if self.may_run_here() {
-            return self.launch(reason, effects);
-        }
-        // What the platform took already waits for the foreground.
-        if !matches!(self.at, At::Reclaimed { .. }) {
-            self.at = At::Rest { want: Some(reason) };
-            self.announce("background", effects);
-        }
-    }
-
-    pub(super) fn launch(&mut self, reason: LaunchReason, effects: &mut Vec<Effect>) {
-        self.tally.starts += 1;
-        match reason {
-            LaunchReason::Restart | LaunchReason::ResumeAfterReclaim => self.tally.restarts += 1,
-            LaunchReason::First
-            | LaunchReason::Manual
-            | LaunchReason::LazyEvent
-            | LaunchReason::LazyAction => {}
-        }
-        self.process = Process::default();
-        self.detail = None;
-        let phase = StartPhase::Spawning;
-        self.at = At::Starting(Starting { phase, reason, budget: Budget::Whole, abort: None });
-        self.announce(reason.as_str(), effects);
-        effects.push(Effect::Spawn(reason));
-        self.pace_start();
-    }
-
-    fn enable(&mut self, effects: &mut Vec<Effect>) {
-        match self.disabled {
-            None | Some(DisabledReason::CrashLoop) => {}
-            Some(DisabledReason::Operator | DisabledReason::PolicyViolation | DisabledReason::Tampered) => {
-                self.disabled = None;
-                effects.push(Effect::Persist);
-                self.announce("enable", effects);
-            }
-        }
-    }
-
-    fn reset(&mut self, effects: &mut Vec<Effect>) {
-        // Another seed than at first: a thousand resets at once must not fall into step.
-        self.seed = self.seed.wrapping_add(1);
-        self.record = Record::new(&self.terms.after_crash(), self.seed);
-        self.losses = Record::new(&after_reclaim(), !self.seed);
-        self.crashes.clear();
-        self.failed = None;
-        self.disabled = self.disabled.filter(|reason| *reason != DisabledReason::CrashLoop);
-        effects.push(Effect::Persist);
-        if let At::Rest { .. } = self.at {
-            self.detail = None;
-        }
-        self.announce("reset", effects);
-    }
-
-    fn judged(&mut self, standing: Standing, cause: &str, effects: &mut Vec<Effect>) {
-        self.standing = standing;
-        self.abandon_plans();
-        self.announce(cause, effects);
-    }
-
-    /// Plans for a start are worth nothing when there may not be one.
-    pub(super) fn abandon_plans(&mut self) {
-        if !self.has_process() && !self.may_start() {
-            self.at = At::Rest { want: None };
-        }
-    }
-
     /// The process is gone, and with it the terms that it ran under.
     pub(super) fn take_up_terms(&mut self) {
         if let Some(terms) = self.next_terms.take() {
@@ -410,71 +294,10 @@ impl Life {
         self.crashes.push_back(at);
     }
 
-    pub(super) fn state(&self) -> State {
-        match &self.at {
-            At::Rest { .. } => self.rest_state(),
-            At::Backoff { .. } => State::Backoff,
-            At::Reclaimed { .. } => State::Reclaimed,
-            At::Starting(_) => State::Starting,
-            At::Serving(Serving { overdue: false, silent: false, .. }) => State::Ready,
-            At::Serving(_) => State::Unresponsive,
-            At::Held(held) => match held.how {
-                Hold::Pausing => State::Pausing,
-                Hold::Suspended => State::Suspended,
-                Hold::Resuming { .. } => State::Resuming,
-            },
-            At::Leaving(leaving) => leaving.shown,
-        }
-    }
-
-    /// The state without a process: what weighs most against a start.
-    fn rest_state(&self) -> State {
-        match (&self.standing, self.disabled, self.failed) {
-            (Standing::Removed, _, _) => State::Removed,
-            (Standing::Not(State::NeedsConsent, _), Some(_), _) => State::Disabled,
-            (Standing::Not(state, _), _, _) => *state,
-            (Standing::Admitted | Standing::Unjudged, Some(_), _) => State::Disabled,
-            (Standing::Admitted | Standing::Unjudged, None, Some(_)) => State::Failed,
-            (Standing::Admitted | Standing::Unjudged, None, None) => State::Stopped,
-        }
-    }
-
-    pub(super) fn may_start(&self) -> bool {
-        self.standing == Standing::Admitted && self.disabled.is_none() && self.failed.is_none()
-    }
-
-    fn detail_of(&self, state: State) -> Option<String> {
-        match (&self.at, &self.standing) {
-            (At::Leaving(leaving), _) => leaving.detail.clone(),
-            (At::Rest { .. }, Standing::Not(refused, why)) if *refused == state => Some(why.clone()),
-            (At::Rest { want: Some(_) }, _) => Some("waits_for_foreground".to_owned()),
-            _ => self.detail.clone(),
-        }
-    }
-
-    /// Says that the state changed, if it did.
-    pub(super) fn announce(&mut self, cause: &str, effects: &mut Vec<Effect>) {
-        let (from, to) = (self.announced, self.state());
-        if from != to {
-            self.announced = to;
-            effects.push(Effect::Changed(Transition { from, to, cause: cause.to_owned() }));
-        }
-    }
-
     /// The number of the next ping on the wire.
     pub(super) fn next_ping(&mut self) -> PingSeq {
         self.process.pings += 1;
         PingSeq(self.process.pings)
-    }
-}
-
-impl Standing {
-    fn refused(state: State, detail: String) -> Self {
-        match state {
-            State::Invalid | State::Unavailable | State::NeedsConsent => Self::Not(state, detail),
-            // No other state is a verdict about a manifest.
-            _ => Self::Not(State::Blocked, detail),
-        }
     }
 }
 

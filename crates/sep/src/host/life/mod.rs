@@ -37,6 +37,7 @@
 //! assert_eq!(life.view().state, State::Starting);
 //! ```
 
+mod end;
 mod leave;
 pub mod ledger;
 mod machine;
@@ -45,6 +46,8 @@ mod pause;
 pub mod platform;
 mod serve;
 mod terms;
+mod view;
+mod wish;
 mod words;
 
 pub use machine::Life;

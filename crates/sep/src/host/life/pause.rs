@@ -219,7 +219,6 @@ impl Life {
 
     fn suspend(&mut self, cause: &str, effects: &mut Vec<Effect>) {
         self.process.stretch = self.ready_for();
-        self.process.voice.next = None;
         self.at = At::Held(Held { how: Hold::Suspended });
         self.announce(cause, effects);
         // One that was resuming has not been let loose yet.

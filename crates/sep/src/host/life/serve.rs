@@ -138,7 +138,7 @@ impl Life {
         match &mut self.at {
             At::Serving(serving) => {
                 // An answer to a ping from before the last pause is late, and nothing else.
-                let Some(own) = seq.0.checked_sub(serving.base).filter(|own| *own > 0) else { return };
+                let Some(own) = seq.0.checked_sub(serving.base) else { return };
                 if serving.pulse.pong(PingSeq(own)) == Pong::Fresh && serving.silent {
                     serving.silent = false;
                     serving.since = self.now;

@@ -54,6 +54,7 @@ fn a_new_version_that_wants_more_takes_another_consent() {
     let more = asking("1.1.0", &[ToolsRegister, MessagesRead]);
     assert!(!ledger.found(&a, more));
     assert_eq!(ledger.agreement(&a, more), Agreement::Needed(set(&[MessagesRead])));
+    ledger.revoke(&a, MessagesRead);
     ledger.consent(&a, more, &[ToolsRegister, MessagesRead]);
     assert_eq!(ledger.agreement(&a, more), Agreement::Given(set(&[ToolsRegister, MessagesRead])));
 }
@@ -67,6 +68,7 @@ fn a_permission_that_a_version_dropped_must_be_asked_for_again() {
     assert_eq!(ledger.agreement(&a, fewer), Agreement::Given(set(&[ToolsRegister])));
     assert!(ledger.found(&a, fewer));
     assert!(!ledger.found(&a, fewer), "nothing new the second time");
+    assert_eq!(ledger.entry(&a).expect("known").granted, set(&[ToolsRegister]));
     assert_eq!(ledger.agreement(&a, asking("3.0.0", &both)), Agreement::Needed(set(&[EventsSubscribe])));
 }
 

@@ -208,6 +208,18 @@ impl Laws {
         }
     }
 
+    /// Nothing that is over may keep a timer: who waits for nothing is not woken.
+    pub(super) fn timers(&self, deadline: Option<Moment>, view: &View) -> Result<(), String> {
+        let desktop = self.terms.android.is_none();
+        let waits = self.spawned > self.ended && !self.killed;
+        match deadline {
+            Some(at) if desktop && !waits && view.state != State::Backoff => {
+                Err(format!("it waits for {at} while nothing can happen by itself"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Whether the two books about processes agree, for the end of a life.
     pub(super) fn open_processes(&self) -> u32 {
         self.spawned - self.ended

@@ -247,9 +247,12 @@ impl<'a> World<'a> {
         let view = self.life.view();
         let checked = self.laws.after(self.now, &effects, &view);
         checked.unwrap_or_else(|why| self.broken(&event, &why));
-        if self.life.deadline().is_some_and(|deadline| deadline <= self.now) {
+        let deadline = self.life.deadline();
+        if deadline.is_some_and(|deadline| deadline <= self.now) {
             self.broken(&event, "the deadline has passed");
         }
+        let waiting = self.laws.timers(deadline, &view);
+        waiting.unwrap_or_else(|why| self.broken(&event, &why));
         let ended = effects.iter().find_map(|effect| match effect {
             Effect::Ended(exit) => Some(exit),
             _ => None,

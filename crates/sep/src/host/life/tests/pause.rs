@@ -247,6 +247,26 @@ fn short_memory_is_passed_on_and_takes_what_the_user_does_not_see() {
 }
 
 #[test]
+fn a_hint_about_memory_does_not_replace_word_of_the_background() {
+    let mut bench = Bench::ready(patient_phone());
+    assert_eq!(bench.does("trim=low"), "tell lifecycle.trim");
+    bench.does("bg");
+    assert_eq!(bench.after(0.25), "@0.25 ready → ready: background", "one thing at a time");
+    assert_eq!(bench.does("trim=moderate"), "");
+    assert_eq!(bench.after(2.0), "@2 tell lifecycle.background");
+}
+
+#[test]
+fn what_was_to_be_told_is_not_told_when_it_is_no_longer_so() {
+    let mut bench = Bench::ready(phone());
+    bench.does("trim=low");
+    bench.does("bg");
+    assert_eq!(bench.after(0.25), "@0.25 ready → pausing: background");
+    assert_eq!(bench.does("freeze"), "pausing → suspended: freeze, suspend");
+    assert_eq!(bench.after(60.0), "");
+}
+
+#[test]
 fn a_frozen_extension_is_suspended_without_a_word() {
     let mut bench = Bench::ready(phone());
     assert_eq!(bench.does("freeze"), "ready → suspended: freeze, suspend");

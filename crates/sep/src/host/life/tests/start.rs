@@ -18,6 +18,26 @@ fn a_start_has_three_phases_and_ends_ready() {
 }
 
 #[test]
+fn what_cannot_have_happened_changes_nothing() {
+    let lies =
+        ["spawned", "unspawned other", "attached", "initialized", "incompatible x", "initialize_failed"];
+    let more = ["pong 1", "health_stopping", "health_unsupported", "overdue", "answered", "paused", "probed"];
+    let faults = ["broken channel_lost", "broken memory", "exit 1", "told resumed"];
+    let mut bench = Bench::admitted(desktop());
+    for lie in lies.iter().chain(&more).chain(&faults) {
+        assert_eq!(bench.does(lie), "", "{lie} while stopped");
+    }
+    bench.does("start first");
+    for lie in lies[2..4].iter().chain(&more) {
+        assert_eq!(bench.does(lie), "", "{lie} while there is no process yet");
+    }
+    bench.becomes_ready();
+    for lie in lies.iter().chain(&["paused", "probed", "told resumed", "pong 1", "pong 0"]) {
+        assert_eq!(bench.does(lie), "", "{lie} while ready");
+    }
+}
+
+#[test]
 fn a_process_that_is_not_ready_in_time_is_killed() {
     let mut bench = Bench::admitted(desktop());
     bench.does("start first");
