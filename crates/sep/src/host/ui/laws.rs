@@ -14,6 +14,7 @@ use crate::protocol::{ExtensionId, Slot, TrustLevel};
 enum Step {
     Admit(usize),
     Withdraw(usize),
+    Start(usize),
     Activate(usize),
     Sleep(usize),
     Fail(usize, String),
@@ -34,6 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => e.clone().prop_map(Step::Admit),
         1 => e.clone().prop_map(Step::Withdraw),
+        1 => e.clone().prop_map(Step::Start),
         2 => e.clone().prop_map(Step::Activate),
         1 => e.clone().prop_map(Step::Sleep),
         1 => (e.clone(), any::<String>()).prop_map(|(e, text)| Step::Fail(e, text)),
@@ -120,6 +122,7 @@ proptest! {
                     panels.withdraw(&ext(e));
                     prop_assert_eq!(panels.count(&ext(e)), 0);
                 }
+                Step::Start(e) => panels.start(&ext(e)),
                 Step::Activate(e) => panels.activate(&ext(e)),
                 Step::Sleep(e) => {
                     panels.sleep(&ext(e));

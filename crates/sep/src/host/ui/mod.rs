@@ -5,12 +5,14 @@
 //!
 //! ```text
 //! admit     the panels of the manifest are dormant
-//! activate  they can be used; the session may register more
+//! start     a session begins, which may register more
+//! activate  they can be used
 //! fail      all stay, unavailable, with a reason
 //! sleep     those of the manifest are dormant again, the others go
 //! withdraw  all go (disabled, removed, permission taken back)
 //! ```
 
+mod books;
 mod invoke;
 #[cfg(test)]
 mod laws;

@@ -1,17 +1,16 @@
 //! Which panels there are, whose they are and whether they can be used.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use super::books::{Books, Origin, Registered, Standing};
 use super::invoke::{Busy, InvokeError, check_input};
-use super::node::Node;
-use super::panel::{Action, PanelDraft, PanelPatch, USUAL_ORDER};
-use super::snapshot::{PanelKey, PanelState, PanelView, Slots, UiSnapshot};
+use super::panel::{PanelDraft, PanelPatch};
+use super::snapshot::{PanelKey, PanelState, UiSnapshot};
 use super::text::{Flaw, clean};
 use crate::manifest::PanelClaim;
-use crate::protocol::{ExtensionId, Limits, Slot, TrustLevel};
+use crate::protocol::{ExtensionId, Limits, TrustLevel};
 
 /// All panels of all extensions.
 #[derive(Debug)]
@@ -66,8 +65,8 @@ pub enum RegisterError {
         /// How many there may be.
         limit: usize,
     },
-    /// The extension may have no panels now: it was not admitted, or no session of it is ready.
-    #[error("the extension may have no panels now")]
+    /// The extension may have no panels: it was not admitted.
+    #[error("the extension may have no panels")]
     NoOwner,
 }
 
@@ -91,74 +90,6 @@ pub enum UpdateError {
     },
 }
 
-#[derive(Debug, Default)]
-struct Books {
-    owners: BTreeMap<ExtensionId, Entry>,
-    revision: u64,
-    /// The last snapshot, while it is still right.
-    snapshot: Option<Arc<UiSnapshot>>,
-}
-
-#[derive(Debug)]
-struct Entry {
-    name: String,
-    trust: TrustLevel,
-    max_panels: usize,
-    max_actions: usize,
-    waking: Waking,
-    standing: Standing,
-    panels: BTreeMap<String, Panel>,
-}
-
-/// What the extension itself does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Standing {
-    Dormant,
-    Active,
-    /// Its session goes on, and nobody can use it.
-    Suspended(String),
-    Unavailable(String),
-}
-
-impl Standing {
-    /// Whether there is a session that panels can belong to.
-    fn has_session(&self) -> bool {
-        match self {
-            Self::Active | Self::Suspended(_) => true,
-            Self::Dormant | Self::Unavailable(_) => false,
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Panel {
-    title: String,
-    slot: Slot,
-    description: Option<String>,
-    icon: Option<String>,
-    order: u32,
-    actions: Vec<Action>,
-    content: Option<Vec<Node>>,
-    origin: Origin,
-    registered: Registered,
-    /// The action that runs, by the number of its invocation.
-    running: Option<u64>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Origin {
-    /// It is there before the extension runs; this is its title then.
-    Manifest(String),
-    Session,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Registered {
-    ThisSession,
-    Earlier,
-    Never,
-}
-
 impl Panels {
     /// No panels.
     #[must_use]
@@ -166,37 +97,10 @@ impl Panels {
         Self { books: Mutex::new(Books::default()), revision: watch::Sender::new(0) }
     }
 
-    /// Lets an extension have panels; those of its manifest appear at once, dormant. A second time (a changed manifest, a
-    /// permission that was given back) replaces what was known.
+    /// Lets an extension have panels; those of its manifest appear at once, dormant. A second time (a changed manifest, other
+    /// permissions) what the running session registered stays.
     pub fn admit(&self, owner: &Owner<'_>) {
-        let claim = |claim: &PanelClaim| {
-            let title = clean(&claim.title, 80);
-            let panel = Panel {
-                title: title.clone(),
-                slot: claim.slot,
-                description: None,
-                icon: None,
-                order: USUAL_ORDER,
-                actions: Vec::new(),
-                content: None,
-                origin: Origin::Manifest(title),
-                registered: Registered::Never,
-                running: None,
-            };
-            (claim.id.clone(), panel)
-        };
-        let entry = Entry {
-            name: clean(owner.name, 80),
-            trust: owner.trust,
-            max_panels: owner.limits.panels,
-            max_actions: owner.limits.actions_per_panel,
-            waking: owner.waking,
-            standing: Standing::Dormant,
-            panels: owner.claims.iter().take(owner.limits.panels).map(claim).collect(),
-        };
-        self.change(|books| {
-            books.owners.insert(owner.id.clone(), entry);
-        });
+        self.change(|books| books.admit(owner));
     }
 
     /// Takes all panels of an extension away: it was disabled or removed, or may no longer have panels.
@@ -206,9 +110,16 @@ impl Panels {
         });
     }
 
-    /// A new session of the extension is ready: its panels can be used, and it may register more. To be called before the
-    /// session can ask for anything, and once for each; what an earlier one registered is unavailable until it is registered
-    /// again.
+    /// A new session of the extension begins: what an earlier one registered is unavailable until it is registered again.
+    pub fn start(&self, extension: &ExtensionId) {
+        self.change(|books| {
+            if let Some(entry) = books.owners.get_mut(extension) {
+                entry.end_session();
+            }
+        });
+    }
+
+    /// The session is ready: its panels can be used. It may have registered some before the host came to say so.
     pub fn activate(&self, extension: &ExtensionId) {
         self.stand(extension, Standing::Active);
     }
@@ -223,22 +134,23 @@ impl Panels {
         self.stand(extension, Standing::Unavailable(clean(reason, 160)));
     }
 
-    /// The panels of an extension that was suspended can be used again, as they were.
-    pub fn resume(&self, extension: &ExtensionId) {
+    /// The panels of an extension cannot be used for a while; its session goes on.
+    pub fn suspend(&self, extension: &ExtensionId, reason: &str) {
+        let standing = Standing::Suspended(clean(reason, 160));
         self.change(|books| {
             let entry = books.owners.get_mut(extension);
-            if let Some(entry) = entry.filter(|entry| entry.standing.has_session()) {
-                entry.standing = Standing::Active;
+            if let Some(entry) = entry.filter(|entry| entry.standing == Standing::Active) {
+                entry.standing = standing;
             }
         });
     }
 
-    /// The panels of an extension cannot be used for a while; its session goes on.
-    pub fn suspend(&self, extension: &ExtensionId, reason: &str) {
+    /// The panels of an extension that was suspended can be used again, as they were.
+    pub fn resume(&self, extension: &ExtensionId) {
         self.change(|books| {
             let entry = books.owners.get_mut(extension);
-            if let Some(entry) = entry.filter(|entry| entry.standing.has_session()) {
-                entry.standing = Standing::Suspended(clean(reason, 160));
+            if let Some(entry) = entry.filter(|entry| matches!(entry.standing, Standing::Suspended(_))) {
+                entry.standing = Standing::Active;
             }
         });
     }
@@ -248,8 +160,8 @@ impl Panels {
         draft.check().map_err(RegisterError::Invalid)?;
         let key = PanelKey::new(extension, &draft.id);
         self.try_change(|books| {
-            let entry = books.owners.get_mut(extension).filter(|entry| entry.standing.has_session());
-            entry.ok_or(RegisterError::NoOwner)?.register(draft)
+            let entry = books.owners.get_mut(extension).ok_or(RegisterError::NoOwner)?;
+            entry.register(draft)
         })?;
         Ok(key)
     }
@@ -390,156 +302,5 @@ impl Panels {
 impl Default for Panels {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl Books {
-    fn draw(&self) -> UiSnapshot {
-        let mut slots = Slots::default();
-        for (id, entry) in &self.owners {
-            for (panel_id, panel) in &entry.panels {
-                let Some((state, reason)) = entry.state(panel_id) else { continue };
-                slots.of_mut(panel.slot).push(PanelView {
-                    panel_key: PanelKey::new(id, panel_id),
-                    extension_id: id.clone(),
-                    extension_name: entry.name.clone(),
-                    trust_level: entry.trust,
-                    title: panel.title.clone(),
-                    description: panel.description.clone(),
-                    icon: panel.icon.clone(),
-                    order: panel.order,
-                    state,
-                    reason: (!reason.is_empty()).then_some(reason),
-                    actions: panel.actions.clone(),
-                    content: panel.content.clone(),
-                });
-            }
-        }
-        for slot in Slot::ALL {
-            slots.of_mut(*slot).sort_by(|one, other| one.rank().cmp(&other.rank()));
-        }
-        UiSnapshot { slots, revision: self.revision }
-    }
-}
-
-impl Entry {
-    /// A new standing of the extension, which ends or begins a session.
-    fn stand(&mut self, standing: Standing) {
-        // What the session that ends did not register is what an earlier one left behind.
-        if self.standing.has_session() && !standing.has_session() {
-            self.panels.retain(|_, panel| {
-                panel.origin != Origin::Session || panel.registered == Registered::ThisSession
-            });
-        }
-        if standing == Standing::Dormant {
-            self.panels.retain(|_, panel| panel.origin != Origin::Session);
-        }
-        for panel in self.panels.values_mut() {
-            panel.running = None;
-            if panel.registered == Registered::ThisSession {
-                panel.registered = Registered::Earlier;
-            }
-        }
-        self.standing = standing;
-    }
-
-    fn state(&self, id: &str) -> Option<(PanelState, String)> {
-        let panel = self.panels.get(id)?;
-        let left_over = panel.origin == Origin::Session && panel.registered != Registered::ThisSession;
-        Some(match &self.standing {
-            Standing::Dormant => (PanelState::Dormant, String::new()),
-            Standing::Suspended(reason) | Standing::Unavailable(reason) => {
-                (PanelState::Unavailable, reason.clone())
-            }
-            Standing::Active if left_over => {
-                (PanelState::Unavailable, "its extension was started again".to_owned())
-            }
-            Standing::Active if panel.running.is_some() => (PanelState::Busy, String::new()),
-            Standing::Active => (PanelState::Active, String::new()),
-        })
-    }
-
-    /// The panel, if there is a session and it may change it: its own, or one of the manifest.
-    fn live(&mut self, id: &str) -> Option<&mut Panel> {
-        if !self.standing.has_session() {
-            return None;
-        }
-        self.panels.get_mut(id).filter(|panel| {
-            panel.registered == Registered::ThisSession || matches!(panel.origin, Origin::Manifest(_))
-        })
-    }
-
-    fn register(&mut self, draft: PanelDraft) -> Result<(), RegisterError> {
-        let actions = draft.actions.unwrap_or_default();
-        if actions.len() > self.max_actions {
-            return Err(RegisterError::Quota { quota: "actions", limit: self.max_actions });
-        }
-        let known = self.panels.get(&draft.id);
-        match known {
-            Some(panel) if panel.registered == Registered::ThisSession => {
-                return Err(RegisterError::Conflict { id: draft.id });
-            }
-            Some(panel) if matches!(panel.origin, Origin::Manifest(_)) && panel.slot != draft.slot => {
-                let reason = format!("the manifest puts this panel into `{}`", panel.slot);
-                return Err(RegisterError::Invalid(vec![Flaw { path: "/slot".to_owned(), reason }]));
-            }
-            Some(_) => {}
-            None if self.panels.len() >= self.max_panels => {
-                // One that an earlier session left behind makes room for one of this session.
-                let left_over = |(id, panel): (&String, &Panel)| {
-                    let gone = panel.origin == Origin::Session && panel.registered != Registered::ThisSession;
-                    gone.then(|| id.clone())
-                };
-                let Some(room) = self.panels.iter().find_map(left_over) else {
-                    return Err(RegisterError::Quota { quota: "panels", limit: self.max_panels });
-                };
-                self.panels.remove(&room);
-            }
-            None => {}
-        }
-        let origin = self.panels.get(&draft.id).map_or(Origin::Session, |panel| panel.origin.clone());
-        let panel = Panel {
-            title: draft.title,
-            slot: draft.slot,
-            description: draft.description,
-            icon: draft.icon,
-            order: draft.order.unwrap_or(USUAL_ORDER),
-            actions,
-            content: None,
-            origin,
-            registered: Registered::ThisSession,
-            running: None,
-        };
-        self.panels.insert(draft.id, panel);
-        Ok(())
-    }
-}
-
-impl Panel {
-    fn patch(&mut self, patch: PanelPatch) {
-        let PanelPatch { title, description, actions, content } = patch;
-        if let Some(title) = title {
-            self.title = title;
-        }
-        if let Some(description) = description {
-            self.description = Some(description);
-        }
-        if let Some(actions) = actions {
-            self.actions = actions;
-        }
-        if let Some(content) = content {
-            self.content = Some(content);
-        }
-    }
-
-    fn reset(&mut self, title: String) {
-        self.title = title;
-        self.description = None;
-        self.icon = None;
-        self.order = USUAL_ORDER;
-        self.actions = Vec::new();
-        self.content = None;
-        self.registered = Registered::Never;
-        self.running = None;
     }
 }

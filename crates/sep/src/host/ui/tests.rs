@@ -120,9 +120,10 @@ fn panels_follow_the_life_of_their_extension() {
     assert_eq!(panels.register(&notes(), draft("stats")), Err(RegisterError::NoOwner));
     admit(&panels, &notes(), "Notes");
     assert_eq!(states(&panels), ["main dormant"]);
-    assert_eq!(panels.register(&notes(), draft("stats")), Err(RegisterError::NoOwner), "no session is ready");
-    panels.activate(&notes());
+    panels.start(&notes());
     panels.register(&notes(), draft("stats")).unwrap();
+    assert_eq!(states(&panels), ["main dormant", "stats unavailable"], "it was quicker than its host");
+    panels.activate(&notes());
     assert_eq!(states(&panels), ["main active", "stats active"]);
     panels.fail(&notes(), "it crashed");
     assert_eq!(states(&panels), ["main unavailable", "stats unavailable"]);
@@ -142,6 +143,39 @@ fn panels_follow_the_life_of_their_extension() {
     assert_eq!(states(&panels), ["main dormant"]);
     panels.withdraw(&notes());
     assert_eq!(states(&panels), Vec::<String>::new());
+}
+
+#[test]
+fn a_panel_that_a_dying_session_still_registered_does_not_stand_in_the_way_of_the_next() {
+    let panels = running();
+    panels.fail(&notes(), "it crashed");
+    panels.register(&notes(), draft("stats")).unwrap();
+    panels.start(&notes());
+    panels.register(&notes(), draft("stats")).unwrap();
+    panels.activate(&notes());
+    assert_eq!(states(&panels), ["main active", "stats active"]);
+}
+
+#[test]
+fn being_admitted_again_keeps_what_runs_and_follows_the_manifest() {
+    let panels = running();
+    admit(&panels, &notes(), "New name");
+    assert_eq!(states(&panels), ["main active", "stats active"]);
+    assert_eq!(panels.snapshot().slots.primary[0].extension_name, "New name");
+    let claims = [PanelClaim { id: "other".into(), title: "Other".into(), slot: Slot::Advanced }];
+    panels.admit(&Owner {
+        id: &notes(),
+        name: "Notes",
+        trust: TrustLevel::FirstParty,
+        claims: &claims,
+        limits: &limits(),
+        waking: Waking::Never,
+    });
+    assert_eq!(
+        states(&panels),
+        ["stats active", "other active"],
+        "its old panel is no longer in the manifest"
+    );
 }
 
 #[test]
