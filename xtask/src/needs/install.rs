@@ -1,7 +1,7 @@
 //! Looks at the machine, and does to it what the plan says.
 
 use super::plan::{self, Debian, Install, Lists, Machine, Step};
-use super::{Need, Probe, What};
+use super::{Need, Probe, Python, What};
 use crate::shell::{Line, on_path};
 use anyhow::{Context as _, Result, bail};
 use std::fs;
@@ -12,7 +12,7 @@ pub(super) fn cache_folder() -> Result<PathBuf> {
     // The standard says that a relative path is to be ignored.
     let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    let base = base.context("neither XDG_CACHE_HOME nor HOME names a folder to keep npm packages in")?;
+    let base = base.context("neither XDG_CACHE_HOME nor HOME names a folder to keep packages in")?;
     Ok(base.join("outrigger"))
 }
 
@@ -41,6 +41,11 @@ pub(super) fn perform(steps: &[Step], machine: &Machine, cache: &Path) -> Result
                     succeed(&plan::npm_install(folder, package, version, *parts))
                 })?;
             }
+            Step::Python { packages, why } => {
+                let names: Vec<&str> = packages.packages.iter().map(|(name, _)| *name).collect();
+                eprintln!("installing Python packages {}: needed by {why}", names.join(", "));
+                install_python(cache, packages)?;
+            }
         }
     }
     Ok(())
@@ -51,6 +56,10 @@ fn is_met(need: &Need, cache: &Path) -> bool {
         What::Debian { probe: Probe::Program(program), .. } => on_path(program),
         What::Debian { probe: Probe::File(file), .. } => Path::new(file).exists(),
         What::Npm { package, version, .. } => plan::npm_folder(cache, package, version).is_dir(),
+        What::Python(packages) => {
+            let folder = plan::python_folder(cache, &packages);
+            folder.is_dir() && proves(&folder, &packages)
+        }
     }
 }
 
@@ -68,24 +77,48 @@ fn install_debian(debian: Debian, packages: &[&str], update_first: bool) -> Resu
     Ok(())
 }
 
-/// Fills a folder of its own and renames it: what has the final name is complete, however this run ends.
 fn install_npm(
     cache: &Path,
     package: &str,
     version: &str,
     fill: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
-    let target = plan::npm_folder(cache, package, version);
+    install_folder(&cache.join("npm"), &plan::npm_folder(cache, package, version), fill)
+}
+
+fn install_python(cache: &Path, packages: &Python) -> Result<()> {
+    let target = plan::python_folder(cache, packages);
+    if target.is_dir() {
+        // It is whole, and this Python cannot use it: some packages are made for one version of Python.
+        fs::remove_dir_all(&target).with_context(|| format!("cannot remove {}", target.display()))?;
+    }
+    install_folder(&cache.join("python"), &target, |folder| {
+        succeed(&plan::pip_install(folder, packages))?;
+        let proof = plan::python_proof(folder, packages);
+        if !proves(folder, packages) {
+            bail!("the packages were installed and cannot be used: `{proof}` fails");
+        }
+        Ok(())
+    })
+}
+
+fn proves(folder: &Path, packages: &Python) -> bool {
+    let output = plan::python_proof(folder, packages).capture(Path::new("/"));
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// Fills a folder of its own in `kind` and renames it: what has the final name is complete, however this run ends.
+fn install_folder(kind: &Path, target: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let shelf = target.parent().context("a package folder has a parent")?;
-    let partial = cache.join("npm").join(format!(".partial-{}", std::process::id()));
+    let partial = kind.join(format!(".partial-{}", std::process::id()));
     fs::create_dir_all(shelf).with_context(|| format!("cannot create {}", shelf.display()))?;
-    sweep(&cache.join("npm"));
+    sweep(kind);
     fs::create_dir(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
     let filled = fill(&partial).and_then(|()| {
         if target.is_dir() {
             return Ok(()); // Another run was faster; its tree is as good as ours.
         }
-        fs::rename(&partial, &target).with_context(|| format!("cannot rename to {}", target.display()))
+        fs::rename(&partial, target).with_context(|| format!("cannot rename to {}", target.display()))
     });
     // After the rename there is nothing left to remove, and that is no error.
     let _ = fs::remove_dir_all(&partial);

@@ -2,7 +2,8 @@
 //!
 //! A new need is one line in [`NEEDS`]. `plan` decides without touching the machine, `install` does what was
 //! decided. An npm package lands in the user's cache folder, and the tests find it through an environment
-//! variable: `OUTRIGGER_NPM_JSON_RPC_2_0` names the folder that holds its `node_modules`.
+//! variable: `OUTRIGGER_NPM_JSON_RPC_2_0` names the folder that holds its `node_modules`. Python packages likewise:
+//! `OUTRIGGER_PY_LXMF` names a folder for `PYTHONPATH`.
 
 mod install;
 mod plan;
@@ -23,6 +24,18 @@ pub(crate) struct Need {
 enum What {
     Debian { package: &'static str, probe: Probe },
     Npm { package: &'static str, version: &'static str, parts: Parts },
+    Python(Python),
+}
+
+/// Python packages that are installed together, each with its version, dependencies too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Python {
+    /// What the folder and the variable are called after.
+    name: &'static str,
+    /// The first is the version of the whole.
+    packages: &'static [(&'static str, &'static str)],
+    /// Fails unless the packages can be used by this Python, and are the right ones.
+    proof: &'static str,
 }
 
 /// How to tell that a Debian package, or something as good, is already there.
@@ -80,6 +93,23 @@ const NEEDS: &[Need] = &[
         Parts::Required,
         "the tests that drive a real agent over ACP",
     ),
+    debian("python3-pip", Probe::Program("pip3"), "the tests that run with packages for Python"),
+    python(
+        Python {
+            name: "lxmf",
+            packages: &[
+                ("lxmf", "1.2.1"),
+                ("rns", "1.5.7"),
+                ("cryptography", "50.0.2"),
+                ("cffi", "2.1.1"),
+                ("pycparser", "3.12"),
+                ("pyserial", "3.5"),
+            ],
+            proof: "import LXMF, RNS, cryptography.hazmat.bindings._rust; \
+                    assert (LXMF.__version__, RNS.__version__) == ('1.2.1', '1.5.7')",
+        },
+        "the tests in which two real nodes of Reticulum exchange messages",
+    ),
 ];
 
 const fn debian(package: &'static str, probe: Probe, needed_by: &'static str) -> Need {
@@ -88,6 +118,10 @@ const fn debian(package: &'static str, probe: Probe, needed_by: &'static str) ->
 
 const fn npm(package: &'static str, version: &'static str, parts: Parts, needed_by: &'static str) -> Need {
     Need { what: What::Npm { package, version, parts }, needed_by }
+}
+
+const fn python(packages: Python, needed_by: &'static str) -> Need {
+    Need { what: What::Python(packages), needed_by }
 }
 
 #[derive(clap::Args)]

@@ -1,6 +1,6 @@
 //! From what is missing to what would be run. Pure: the machine is a value here.
 
-use super::{Need, Parts, What};
+use super::{Need, Parts, Python, What};
 use crate::shell::Line;
 use std::path::{Path, PathBuf};
 
@@ -62,6 +62,10 @@ pub(super) enum Step {
         parts: Parts,
         why: &'static str,
     },
+    Python {
+        packages: Python,
+        why: &'static str,
+    },
 }
 
 pub(super) fn plan(machine: &Machine) -> Plan {
@@ -74,7 +78,7 @@ pub(super) fn plan(machine: &Machine) -> Plan {
     let mut steps = Vec::new();
     let debian = machine.missing.iter().filter_map(|need| match need.what {
         What::Debian { package, .. } => Some((package, need.needed_by)),
-        What::Npm { .. } => None,
+        What::Npm { .. } | What::Python(_) => None,
     });
     let (packages, why): (Vec<_>, Vec<_>) = debian.unzip();
     if !packages.is_empty() {
@@ -84,16 +88,21 @@ pub(super) fn plan(machine: &Machine) -> Plan {
         What::Npm { package, version, parts } => {
             Some(Step::Npm { package, version, parts, why: need.needed_by })
         }
+        What::Python(packages) => Some(Step::Python { packages, why: need.needed_by }),
         What::Debian { .. } => None,
     }));
     Plan::Install(steps)
 }
 
-/// The variables for the tests: one for each npm package of the table.
+/// The variables for the tests: one for each npm package and each set of Python packages of the table.
 pub(super) fn environment(needs: &[Need], cache: &Path) -> Vec<(String, String)> {
     let location = |need: &Need| match need.what {
         What::Npm { package, version, .. } => {
             Some((variable(package), npm_folder(cache, package, version).to_string_lossy().into_owned()))
+        }
+        What::Python(packages) => {
+            let variable = format!("OUTRIGGER_PY_{}", letters(packages.name));
+            Some((variable, python_folder(cache, &packages).to_string_lossy().into_owned()))
         }
         What::Debian { .. } => None,
     };
@@ -103,6 +112,12 @@ pub(super) fn environment(needs: &[Need], cache: &Path) -> Vec<(String, String)>
 /// Where a finished install lives. The version is part of the name, so an upgrade never meets an old tree.
 pub(super) fn npm_folder(cache: &Path, package: &str, version: &str) -> PathBuf {
     cache.join("npm").join(format!("{package}@{version}"))
+}
+
+/// As [`npm_folder`], for Python packages. What else is in it has a version too, and changes with the table.
+pub(super) fn python_folder(cache: &Path, packages: &Python) -> PathBuf {
+    let version = packages.packages.first().map_or("", |(_, version)| version);
+    cache.join("python").join(format!("{}@{version}", packages.name))
 }
 
 pub(super) fn apt_update(debian: Debian) -> Line {
@@ -127,6 +142,21 @@ pub(super) fn npm_install(folder: &Path, package: &str, version: &str, parts: Pa
     let pinned = format!("{package}@{version}");
     words.push(&pinned);
     Line::new("npm", words)
+}
+
+/// The command for `folder`, which must be empty. Nothing is built and nothing is added to what the table names.
+pub(super) fn pip_install(folder: &Path, packages: &Python) -> Line {
+    let folder = folder.to_string_lossy().into_owned();
+    let options = ["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"];
+    let mut words: Vec<String> = options.map(str::to_owned).into();
+    words.extend(["--no-deps", "--only-binary=:all:", "--target", &folder].map(str::to_owned));
+    words.extend(packages.packages.iter().map(|(package, version)| format!("{package}=={version}")));
+    Line::new("python3", words)
+}
+
+/// The command that fails unless what is in `folder` can be used.
+pub(super) fn python_proof(folder: &Path, packages: &Python) -> Line {
+    Line::new("python3", ["-B", "-c", packages.proof]).env("PYTHONPATH", &folder.to_string_lossy())
 }
 
 fn apt(debian: Debian, options: &[&str], packages: &[&str]) -> Line {
@@ -158,7 +188,7 @@ fn why_not(machine: &Machine) -> Option<&'static str> {
 fn refusal(missing: &[Need], why: &str) -> String {
     let mut message = format!("the tests need what this machine lacks, and {why}:\n");
     let mut debian = Vec::new();
-    let mut npm = Vec::new();
+    let mut others = 0;
     for need in missing {
         let name = match need.what {
             What::Debian { package, .. } => {
@@ -166,8 +196,17 @@ fn refusal(missing: &[Need], why: &str) -> String {
                 format!("Debian package {package}")
             }
             What::Npm { package, version, .. } => {
-                npm.push(package);
+                others += 1;
                 format!("npm package {package}@{version}")
+            }
+            What::Python(packages) => {
+                others += 1;
+                let names: Vec<String> = packages
+                    .packages
+                    .iter()
+                    .map(|(package, version)| format!("{package}=={version}"))
+                    .collect();
+                format!("Python packages {}", names.join(" "))
             }
         };
         message.push_str(&format!("  {name}: needed by {}\n", need.needed_by));
@@ -177,7 +216,7 @@ fn refusal(missing: &[Need], why: &str) -> String {
         message
             .push_str(&format!("  sudo apt-get install -y --no-install-recommends {}\n", debian.join(" ")));
     }
-    if !npm.is_empty() {
+    if others > 0 {
         message.push_str("  env -u OUTRIGGER_NO_INSTALL cargo xtask needs\n");
     }
     message.truncate(message.trim_end().len());
@@ -185,18 +224,24 @@ fn refusal(missing: &[Need], why: &str) -> String {
 }
 
 fn variable(package: &str) -> String {
-    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    format!("OUTRIGGER_NPM_{}", package.trim_start_matches('@').chars().map(letter).collect::<String>())
+    format!("OUTRIGGER_NPM_{}", letters(package.trim_start_matches('@')))
+}
+
+fn letters(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Probe, debian, npm};
+    use super::super::{Probe, debian, npm, python};
     use super::*;
 
     const ZSH: Need = debian("zsh", Probe::Program("zsh"), "the completion test");
     const FONT: Need = debian("fonts-x", Probe::File("/usr/share/fonts/x"), "the screenshot test");
     const RPC: Need = npm("json-rpc-2.0", "1.8.1", Parts::All, "the peer test");
+
+    const MESH: Python =
+        Python { name: "lxmf", packages: &[("lxmf", "1.2.1"), ("rns", "1.5.7")], proof: "import LXMF" };
 
     fn machine(missing: &[Need]) -> Machine {
         Machine {
@@ -267,6 +312,8 @@ mod tests {
             apt_install(Debian::Sudo, &["zsh"]),
             npm_install(Path::new("/c/x"), "json-rpc-2.0", "1.8.1", Parts::All),
             npm_install(Path::new("/c/x"), "@a/b", "2.0.0", Parts::Required),
+            pip_install(Path::new("/c/x"), &MESH),
+            python_proof(Path::new("/c/x"), &MESH),
         ];
         let expected = [
             "DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -o \
@@ -275,6 +322,9 @@ mod tests {
              DPkg::Lock::Timeout=120 zsh",
             "npm install --no-audit --no-fund --loglevel=error --prefix /c/x --ignore-scripts json-rpc-2.0@1.8.1",
             "npm install --no-audit --no-fund --loglevel=error --prefix /c/x --ignore-scripts --omit=optional @a/b@2.0.0",
+            "python3 -m pip install --quiet --no-input --disable-pip-version-check --no-deps --only-binary=:all: \
+             --target /c/x lxmf==1.2.1 rns==1.5.7",
+            "PYTHONPATH=/c/x python3 -B -c 'import LXMF'",
         ];
         assert_eq!(lines.map(|line| line.to_string()), expected);
     }
@@ -287,5 +337,25 @@ mod tests {
             ("OUTRIGGER_NPM_OPENAI_CODEX".to_owned(), "/c/npm/@openai/codex@1.0.0".to_owned()),
         ];
         assert_eq!(environment(&[ZSH, RPC, scoped], Path::new("/c")), expected);
+    }
+
+    #[test]
+    fn tests_find_python_packages_through_the_environment() {
+        let expected = [("OUTRIGGER_PY_LXMF".to_owned(), "/c/python/lxmf@1.2.1".to_owned())];
+        assert_eq!(environment(&[ZSH, python(MESH, "x")], Path::new("/c")), expected);
+    }
+
+    #[test]
+    fn python_packages_need_no_root_and_a_refusal_names_them_all() {
+        let mesh = python(MESH, "the mesh test");
+        let missing = Machine { debian: Debian::NoRights, ..machine(&[mesh]) };
+        let steps = vec![Step::Python { packages: MESH, why: "the mesh test" }];
+        assert_eq!(plan(&missing), Plan::Install(steps));
+        let forbidden = Machine { install: Install::Forbidden, ..machine(&[mesh]) };
+        let Plan::Refuse { message } = plan(&forbidden) else { panic!("not refused") };
+        assert!(
+            message.contains("Python packages lxmf==1.2.1 rns==1.5.7: needed by the mesh test"),
+            "{message}"
+        );
     }
 }
