@@ -229,8 +229,8 @@ class Extension:
     highest: str = "1.1.0"
 
     def on_initialize(self, host: "Host", welcome: Welcome) -> None:
-        """The session has begun: the host can be asked. No event is handed over before this returns. An exception means that the
-        extension cannot work like this: it leaves with `EXIT_CONFIG` and is not started again."""
+        """The session has begun: the host can be asked. No event and no action is handed over before this returns. An exception
+        means that the extension cannot work like this: it leaves with `EXIT_CONFIG` and is not started again."""
 
     def on_event(self, host: "Host", event: Event) -> None:
         """Something happened. The host sends more once this returns; an exception is told to it."""
@@ -592,6 +592,8 @@ class _Desk:
         self.events = _Lane("sep-events", _MAX_EVENTS)
         self._lifecycle = _Lane("sep-lifecycle", 16)
         self._actions = threading.BoundedSemaphore(_MAX_ACTIONS)
+        #: `on_initialize` has returned.
+        self.ready = threading.Event()
 
     def read(self, channel: socket.socket) -> None:
         why = "the host closed the channel"
@@ -647,6 +649,8 @@ class _Desk:
             return self._answer(None, _error(-32600, "invalid_request", "the id is not acceptable"))
         if method in ("sep.initialize", "sep.health", "sep.shutdown"):
             self.control.put((method, id, params))
+        elif method in ("sep.event", "sep.action") and self.session.version is None:
+            self._answer(id, _error(-32002, "not_initialized", "the session has not begun"))
         elif method == "sep.event":
             self._event(id, params)
         elif method == "sep.action":
@@ -671,6 +675,7 @@ class _Desk:
         call = Action(panel, action, params.get("input"), params.get("invocation", ""))
 
         def handler(host: Host) -> Dict[str, Any]:
+            self.ready.wait()
             try:
                 reply = self.extension.on_action(host, call)
             except Exception as trouble:
@@ -738,12 +743,14 @@ class _Lane:
         self._name = name
         self._queue: "queue.Queue[Callable[[], None]]" = queue.Queue(most)
         self._begun = False
+        self._lock = threading.Lock()
 
     def take(self, work: Callable[[], None]) -> None:
-        if not self._begun:
-            _begin(self._name, self._do_all)
-            self._begun = True
-        self._queue.put_nowait(work)
+        with self._lock:
+            if not self._begun:
+                _begin(self._name, self._do_all)
+                self._begun = True
+            self._queue.put_nowait(work)
 
     def _do_all(self) -> None:
         while True:
@@ -833,19 +840,24 @@ class _Conductor:
             return EXIT_PROTOCOL, f"no common version: {why}"
         welcome = Welcome(params, version)
         who = {name: value for name, value in (("name", extension.name), ("version", extension.version)) if value}
-        # Before the answer: a host may ask at once, and what it asks for may call back at once.
+        # All before the answer: a host may tell and ask at once, and what it hears or asks for may call back at once.
+        answered = threading.Event()
+        self._desk.events.take(lambda: self._begin_work(welcome, answered))
         self._session.agree(version, welcome.max_frame_bytes, welcome.max_calls)
         self._session.answer(id, {"protocolVersion": version, **({"extension": who} if who else {})})
-        self._desk.events.take(lambda: self._begin_work(welcome))
+        answered.set()
         return None
 
-    def _begin_work(self, welcome: Welcome) -> None:
-        """`on_initialize` runs in the thread of the events, before all of them."""
+    def _begin_work(self, welcome: Welcome, answered: threading.Event) -> None:
+        """`on_initialize` runs in the thread of the events, before all of them, once the host has been answered."""
+        answered.wait()
         try:
             self._extension.on_initialize(Host(self._session), welcome)
         except Exception as trouble:
             traceback.print_exc()
             self.control.put(("not_configured", str(trouble)))
+            return
+        self._desk.ready.set()
 
     def _health_answer(self, params: Dict[str, Any]) -> Dict[str, Any]:
         seq = params.get("seq", 0)

@@ -590,7 +590,7 @@ class Example(unittest.TestCase):
                 while True:
                     line = host.hear()
                     if "method" not in line:
-                        self.assertEqual((line["id"], line["result"]), (id, {}))
+                        self.assertEqual(line, {"jsonrpc": "2.0", "id": id, "result": {}})
                         break
                     asked.append(line["method"])
                     host.oblige(line)

@@ -25,7 +25,8 @@ pub trait Extension: Send + Sync + 'static {
         About::default()
     }
 
-    /// The session has begun: the host can be asked, panels can be registered. No event is handed over before this returns.
+    /// The session has begun: the host can be asked, panels can be registered. No event and no action is handed over before this
+    /// returns.
     ///
     /// # Errors
     /// The extension cannot work like this; it leaves with the code for a wrong configuration, and is not started again.

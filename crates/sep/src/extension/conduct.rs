@@ -195,21 +195,29 @@ impl Conductor {
         let described = who.name.is_some() || who.version.is_some();
         let extension = described.then_some(who);
         let answer = Initialized { protocol_version: version, extension, features: Vec::new() };
-        // Before the answer: a host may ask at once, and what it asks for may call back at once.
+        // All before the answer: a host may tell and ask at once, and what it hears or asks for may call back at once.
+        let (answered, wait) = sync_channel(1);
+        self.begin_work(welcome.clone(), wait)
+            .map_err(|error| Ending::Closed(format!("no thread for events: {error:?}")))?;
         session.agree(version, welcome.max_frame_bytes, welcome.max_calls);
         session.answer_at_once(id, &raw(&answer));
-        self.begin_work(welcome).map_err(|error| Ending::Closed(format!("no thread for events: {error:?}")))
+        let _ = answered.send(());
+        Ok(())
     }
 
-    /// `on_initialize` runs in the thread of the events, before all of them.
-    fn begin_work(&self, welcome: Welcome) -> Result<(), super::lanes::NotTaken> {
-        let (extension, session, control) =
-            (self.desk.extension.clone(), self.desk.session.clone(), self.desk.control.clone());
+    /// `on_initialize` runs in the thread of the events, before all of them, once the host has been answered.
+    fn begin_work(&self, welcome: Welcome, answered: Receiver<()>) -> Result<(), super::lanes::NotTaken> {
+        let desk = self.desk.clone();
         self.desk.events.take(Box::new(move || {
-            let host = HostClient::new(session, None);
-            if let Err(trouble) = guarded(|| extension.on_initialize(&host, &welcome)) {
-                let _ = control.send(Control::NotConfigured(trouble.to_string()));
+            if answered.recv().is_err() {
+                return;
             }
+            let host = HostClient::new(desk.session.clone(), None);
+            if let Err(trouble) = guarded(|| desk.extension.on_initialize(&host, &welcome)) {
+                let _ = desk.control.send(Control::NotConfigured(trouble.to_string()));
+                return;
+            }
+            let _ = desk.ready.set(());
         }))
     }
 

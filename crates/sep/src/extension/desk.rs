@@ -1,8 +1,8 @@
 //! Reads what the host says, and hands it to whoever has to do with it. It never writes and never runs a handler, so that
 //! nothing an author does keeps the next line from being read.
 
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, OnceLock};
 
 use outrigger_wire::line::{BlockingLineReader, Item, dialect};
 use outrigger_wire::rpc::{self, EnvelopePolicy, ErrorObject, Id, Incoming, Message, code};
@@ -55,6 +55,8 @@ pub(super) struct Desk {
     pub(super) session: Arc<Session>,
     pub(super) control: SyncSender<Control>,
     pub(super) events: Lane,
+    /// `on_initialize` has returned.
+    pub(super) ready: Arc<OnceLock<()>>,
     lifecycle: Lane,
     actions: Crowd,
 }
@@ -68,7 +70,7 @@ impl Desk {
         let events = Lane::new("sep-events", MAX_EVENTS);
         let lifecycle = Lane::new("sep-lifecycle", 16);
         let actions = Crowd::new("sep-action", MAX_ACTIONS);
-        Self { extension, session, control, events, lifecycle, actions }
+        Self { extension, session, control, events, ready: Arc::default(), lifecycle, actions }
     }
 
     /// Reads until the channel is closed.
@@ -126,7 +128,12 @@ impl Desk {
             let unknown = error(code::METHOD_NOT_FOUND, "method_not_found", "there is no such method");
             return self.answer(id, Err(unknown));
         };
+        let has_begun = self.session.version().is_some();
         match method {
+            ExtensionMethod::Event | ExtensionMethod::Action if !has_begun => {
+                let early = error(code::sep::NOT_INITIALIZED, "not_initialized", "the session has not begun");
+                self.answer(id, Err(early));
+            }
             ExtensionMethod::Initialize => self.tell(Control::Initialize(id, params)),
             ExtensionMethod::Health => self.tell(Control::Ping(id, params)),
             ExtensionMethod::Shutdown => self.tell(Control::Shutdown(id, params)),
@@ -173,10 +180,12 @@ impl Desk {
             Err(why) => return self.answer(id, Err(bad_params(&why))),
         };
         let version = self.session.version().unwrap_or(V1_0);
+        let ready = self.ready.clone();
         self.serve(
             &id,
             |work| self.actions.take(work),
             move |extension, host| {
+                ready.wait();
                 let reply = guarded(|| extension.on_action(host, &call))
                     .unwrap_or_else(|trouble| super::api::ActionReply::error(&trouble.to_string()));
                 Ok(to_raw_value(&reply.at(version))?)

@@ -49,6 +49,8 @@ mod news;
 mod run;
 mod session;
 pub mod testing;
+#[cfg(test)]
+mod tests;
 mod welcome;
 
 pub use api::{About, ActionReply, Extension, Health, Lifecycle, Shutdown, Trouble};

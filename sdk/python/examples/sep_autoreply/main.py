@@ -171,7 +171,12 @@ class AutoReply(sep.Extension):
     def show(self, host):
         if host.version.startswith("1.0.") or not self.may("tools.register"):
             return
-        host.update_panel("stats", content=self.content())
+        try:
+            host.update_panel("stats", content=self.content())
+        except sep.Refused as refused:
+            # The permission may have been taken back meanwhile, and the panel with it.
+            if not refused.denied:
+                raise
 
     def content(self):
         with self.lock:

@@ -78,9 +78,6 @@ impl MockSession {
         };
         session.wait_for("host.attach");
         session.initialized = session.ask("sep.initialize", &hello);
-        if let Ok(initialized) = &session.initialized {
-            session.shared.answers().agree(initialized.protocol_version);
-        }
         session
     }
 
@@ -259,6 +256,12 @@ impl Shared {
             let Ok(line) = line else { break };
             let line: Value = serde_json::from_str(&line).expect("the kit writes JSON");
             let Some(method) = line["method"].as_str() else {
+                // What the extension asks next is asked at the version that it has just agreed to.
+                let agreed =
+                    line["result"]["protocolVersion"].as_str().and_then(|text| Version::parse(text).ok());
+                if let Some(version) = agreed {
+                    self.answers().agree(version);
+                }
                 let waiting = line["id"].as_u64().and_then(|id| self.state().waiting.remove(&id));
                 if let Some(waiting) = waiting {
                     let _ = waiting.try_send(line);

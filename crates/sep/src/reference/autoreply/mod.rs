@@ -6,6 +6,8 @@
 mod book;
 mod options;
 mod panel;
+#[cfg(test)]
+mod tests;
 
 pub use options::{BadOption, Options};
 
@@ -52,7 +54,7 @@ pub struct AutoReply {
     book: Mutex<Book>,
     /// Where it keeps what it knows.
     file: OnceLock<PathBuf>,
-    may_read_contacts: OnceLock<bool>,
+    granted: OnceLock<Vec<Permission>>,
 }
 
 impl AutoReply {
@@ -61,15 +63,19 @@ impl AutoReply {
     pub fn new(options: Options) -> Self {
         let kept = Kept { text: options.text.clone(), paused: false, counts: Counts::default() };
         let book = Mutex::new(Book::new(kept, options.quiet_ms));
-        Self { options, book, file: OnceLock::new(), may_read_contacts: OnceLock::new() }
+        Self { options, book, file: OnceLock::new(), granted: OnceLock::new() }
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn may(&self, permission: Permission) -> bool {
+        self.granted.get().is_some_and(|granted| granted.contains(&permission))
+    }
+
     fn learn_names(&self, host: &HostClient) -> Result<(), HostError> {
-        if self.may_read_contacts.get() != Some(&true) {
+        if !self.may(Permission::ContactsRead) {
             return Ok(());
         }
         let mut names = Vec::new();
@@ -88,7 +94,7 @@ impl AutoReply {
             let mut book = self.book();
             (book.consider(message, now_ms()), message.incoming && book.is_new_stranger(sender))
         };
-        if is_new {
+        if is_new && self.may(Permission::NotificationsCreate) {
             // A notice that cannot be shown is no reason not to answer.
             let _ = host.toast(&Toast {
                 message: format!("first message from {sender}"),
@@ -118,13 +124,13 @@ impl AutoReply {
 
     /// Brings the panel up to date, where panels can change.
     fn show(&self, host: &HostClient) -> Result<(), Trouble> {
-        if !host.version().serves(V1_1) {
+        if !host.version().serves(V1_1) || !self.may(Permission::ToolsRegister) {
             return Ok(());
         }
         let change = panel::content(&self.book());
         match host.update_panel(panel::ID, change) {
             Ok(()) => Ok(()),
-            // Without the permission there is no panel to bring up to date.
+            // The permission was taken back meanwhile, and the panel with it.
             Err(error) if error.is_denied() => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -164,7 +170,7 @@ impl Extension for AutoReply {
         if !welcome.data_dir.as_os_str().is_empty() {
             let _ = self.file.set(welcome.data_dir.join("autoreply.json"));
         }
-        let _ = self.may_read_contacts.set(welcome.may(Permission::ContactsRead));
+        let _ = self.granted.set(welcome.permissions.clone());
         self.recall(host)?;
         if welcome.may(Permission::ToolsRegister) {
             host.register_panel(&panel::draft())?;
@@ -179,10 +185,7 @@ impl Extension for AutoReply {
             let earlier = host.messages(query).take(HISTORY).collect::<Result<Vec<_>, _>>()?.len();
             host.log(LogLevel::Info, &format!("ready; {earlier} messages came in before"))?;
         }
-        if welcome.may(Permission::ToolsRegister) {
-            self.show(host)?;
-        }
-        Ok(())
+        self.show(host)
     }
 
     fn on_event(&self, host: &HostClient, event: &Event) -> Result<(), Trouble> {
