@@ -9,6 +9,8 @@ use crate::protocol::{Limits, Permission, Profile, TrustLevel};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
+/// From the start to ready, on a phone.
+const PHONE_STARTUP: Duration = Duration::from_secs(15);
 
 /// The most that an extension of this trust may use, unless the operator says otherwise.
 #[must_use]
@@ -101,7 +103,7 @@ fn on_a_phone(manifest: &Manifest, limits: &mut Limits) {
     limits.concurrent_requests = limits.concurrent_requests.min(16);
     limits.event_queue = limits.event_queue.min(64);
     limits.event_queue_bytes = limits.event_queue_bytes.min(128 * KIB);
-    limits.startup = limits.startup.min(Duration::from_secs(15)).min(wanted_startup);
+    limits.startup = limits.startup.min(PHONE_STARTUP).min(wanted_startup);
     limits.memory_bytes = limits.memory_bytes.min(u64::from(wanted_mib.min(256)) * MIB as u64);
     limits.event_ack = limits.event_ack.min(Duration::from_secs(5));
     limits.request_timeout = limits.request_timeout.min(Duration::from_secs(5));
@@ -150,10 +152,29 @@ pub(super) fn effective(
             key.set(&mut limits, wanted);
         }
     }
+    if profile == Profile::Android {
+        findings.extend(phone_wishes(manifest, &limits));
+    }
     let panels = manifest.panels.len();
     if panels > limits.panels {
         let message = format!("{panels} panels are declared; {trust} gets the first {}", limits.panels);
         findings.push(Finding::warning(code::LIMITS_CLAMPED, "/ui/toolPanels", message));
     }
     (limits, findings)
+}
+
+/// What the part for phones wishes for and cannot get.
+fn phone_wishes(manifest: &Manifest, limits: &Limits) -> Vec<Finding> {
+    let Some(android) = manifest.android else { return Vec::new() };
+    let mut findings = Vec::new();
+    if let Some(wanted) = android.max_startup.filter(|wanted| *wanted > PHONE_STARTUP) {
+        let message = format!("{wanted:?} is wished for; a phone gives at most {PHONE_STARTUP:?}");
+        findings.push(Finding::warning(code::LIMITS_CLAMPED, "/android/maxStartupTimeMs", message));
+    }
+    let has = limits.memory_bytes / MIB as u64;
+    if let Some(wanted) = android.max_memory_mb.filter(|wanted| u64::from(*wanted) > has) {
+        let message = format!("{wanted} MiB are wished for; there are {has}");
+        findings.push(Finding::warning(code::LIMITS_CLAMPED, "/android/maxMemoryMb", message));
+    }
+    findings
 }

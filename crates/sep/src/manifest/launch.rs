@@ -7,7 +7,6 @@ use super::finding::{Finding, Severity, code};
 use super::found::{Found, HostFacts, Standing};
 use super::tree::TreeDigest;
 use crate::config::HostPolicy;
-use crate::protocol::TrustLevel;
 
 /// Everything the start of a process needs from the manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,17 +59,23 @@ pub fn prepare(found: &Found, policy: &HostPolicy, facts: &HostFacts) -> Result<
         return Err(LaunchError::NotAdmitted { standing: found.standing });
     };
     let now = examine(&found.dir, found.home, policy, facts);
+    let trust = now.admission.as_ref().map(|admission| admission.trust);
+    let distrusted = |finding: &Finding| matches!(finding.code, code::TRUST_CLAMPED | code::UNTRUSTED);
+    let fell = trust.is_some_and(|trust| trust < admitted.trust) || now.findings.iter().any(distrusted);
+    if fell && !found.findings.iter().any(distrusted) {
+        // Other files without their proof are an attempt; the same files under another policy are not.
+        return Err(match now.digest == found.digest {
+            true => LaunchError::Changed,
+            false => {
+                LaunchError::Tampered { finding: tampered("what proved its trust does not hold any more") }
+            }
+        });
+    }
     if let Some(finding) = worst(&now.findings) {
         return Err(match finding.code {
             code::TAMPERED | code::SIGN_INVALID => LaunchError::Tampered { finding },
-            _ if lost_trust(&now, admitted.trust) => LaunchError::Tampered { finding },
             _ => LaunchError::Blocked(finding),
         });
-    }
-    let trust = now.admission.as_ref().map(|admission| admission.trust);
-    if trust.is_some_and(|trust| trust < admitted.trust) {
-        let message = "what proved its trust does not hold any more";
-        return Err(LaunchError::Tampered { finding: Finding::block(code::TAMPERED, "", message) });
     }
     if now.manifest_digest != found.manifest_digest || trust != Some(admitted.trust) {
         return Err(LaunchError::Changed);
@@ -103,9 +108,6 @@ fn worst(findings: &[Finding]) -> Option<Finding> {
     stops.first().map(|finding| (*finding).clone())
 }
 
-/// Whether it is trusted less than before, although its manifest is the same size of claim.
-fn lost_trust(now: &Found, before: TrustLevel) -> bool {
-    let clamped = now.findings.iter().any(|finding| finding.code == code::TRUST_CLAMPED);
-    let untrusted = now.findings.iter().any(|finding| finding.code == code::UNTRUSTED);
-    clamped && untrusted && before > TrustLevel::UntrustedLocal
+fn tampered(why: &str) -> Finding {
+    Finding::block(code::TAMPERED, "", why)
 }

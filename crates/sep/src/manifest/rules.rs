@@ -21,8 +21,7 @@ pub const SCHEMA_VERSION: Version = Version { major: 1, minor: 0, patch: 0 };
 /// A format that this host does not read. Then nothing else can be said about the manifest.
 pub(super) fn schema_version(manifest: &Value) -> Option<Finding> {
     let version = Version::parse(manifest["schemaVersion"].as_str()?).ok()?;
-    let readable = version.major == SCHEMA_VERSION.major && version.minor <= SCHEMA_VERSION.minor;
-    (!readable).then(|| {
+    (!SCHEMA_VERSION.serves(version)).then(|| {
         let message = format!("manifests of version {version} cannot be read by this host");
         Finding::error(code::SCHEMA_VERSION, "/schemaVersion", message)
             .suggest(format!("it reads {SCHEMA_VERSION}"))
