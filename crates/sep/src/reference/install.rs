@@ -14,6 +14,8 @@ use crate::protocol::{ExtensionId, Permission, Slot, TrustLevel, V1_0, Version};
 pub enum Kind {
     /// The one that answers messages.
     Autoreply,
+    /// The one that answers messages, in Python: to be read and changed.
+    AutoreplyPython,
     /// The one that misbehaves, with this script.
     Fault(Vec<fault::Step>),
 }
@@ -49,6 +51,8 @@ pub struct Draft {
     pub panels: Vec<(String, String, Slot)>,
     /// Arguments after those that the program needs to be this extension.
     pub args: Vec<String>,
+    /// Files beside the manifest: name and text.
+    pub files: Vec<(&'static str, &'static str)>,
 }
 
 /// The program that an extension runs.
@@ -69,6 +73,17 @@ pub enum Program<'a> {
         args: &'a [&'a str],
     },
 }
+
+impl Program<'static> {
+    /// The interpreter for a `main.py` in the folder. It must not write there: what is in the folder is what was approved.
+    pub const PYTHON: Self = Self::Command { command: "python3", args: &["-B", "main.py"] };
+}
+
+/// The kit and the program, beside each other.
+const PYTHON_FILES: [(&str, &str); 2] = [
+    ("main.py", include_str!("../../../../sdk/python/examples/sep_autoreply/main.py")),
+    ("outrigger_sep.py", include_str!("../../../../sdk/python/outrigger_sep.py")),
+];
 
 /// Why the folder could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +115,7 @@ impl Draft {
     pub fn new(kind: &Kind) -> Self {
         match kind {
             Kind::Autoreply => Self::autoreply(),
+            Kind::AutoreplyPython => Self::autoreply_python(),
             Kind::Fault(script) => Self::fault("org.outrigger.fault", script),
         }
     }
@@ -116,6 +132,14 @@ impl Draft {
             panels: vec![("stats".to_owned(), "Auto-reply".to_owned(), Slot::Primary)],
             ..base
         }
+    }
+
+    /// The extension that answers messages, in Python. Its program is [`Program::PYTHON`].
+    #[must_use]
+    pub fn autoreply_python() -> Self {
+        let base = Self::autoreply();
+        let id = Self::bare("org.outrigger.autoreply-python").id;
+        Self { id, name: "Auto-reply (Python)".to_owned(), files: PYTHON_FILES.to_vec(), ..base }
     }
 
     /// The extension that misbehaves, under this id and with this script.
@@ -156,6 +180,7 @@ impl Draft {
             limits: (64 * 1024, 100, 8),
             panels: Vec::new(),
             args: Vec::new(),
+            files: Vec::new(),
         }
     }
 
@@ -216,6 +241,10 @@ impl Draft {
                 at(&inside, fs::copy(file, &inside).and_then(|_| owner_only(&inside, 0o755)))?;
             }
         }
+        for (name, text) in &self.files {
+            let path = folder.join(name);
+            at(&path, fs::write(&path, text).and_then(|()| owner_only(&path, 0o644)))?;
+        }
         let path = folder.join("sep_manifest.json");
         let text = format!("{:#}\n", self.manifest(program));
         at(&path, fs::write(&path, text).and_then(|()| owner_only(&path, 0o644)))?;
@@ -252,6 +281,28 @@ mod tests {
             install(&Kind::Autoreply, root.path(), program),
             Err(InstallError::Exists(there)) if there == folder
         ));
+    }
+
+    #[test]
+    fn the_folder_for_python_is_the_example_with_its_kit() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = install(&Kind::AutoreplyPython, root.path(), Program::PYTHON).expect("written");
+        assert!(folder.join("outrigger_sep.py").is_file());
+        let read = |path: PathBuf| -> Value {
+            serde_json::from_slice(&fs::read(path).expect("there")).expect("JSON")
+        };
+        let mut shipped = read(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("../../sdk/python/examples/sep_autoreply/sep_manifest.json"),
+        );
+        let mut written = read(folder.join("sep_manifest.json"));
+        for manifest in [&mut shipped, &mut written] {
+            // Python starts more slowly; the order of permissions means nothing.
+            manifest["health"]["startupTimeoutMs"] = Value::Null;
+            let permissions = manifest["permissions"].as_array_mut().expect("a list");
+            permissions.sort_by_key(Value::to_string);
+        }
+        assert_eq!(written, shipped);
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         unknown_methods_are_answered_and_broken_lines_do_no_harm,
         the_fault_extension_attaches_and_serves_without_a_script,
         the_fault_extension_follows_its_script,
+        the_kit_for_python_keeps_its_promises,
     ]
 }
 
@@ -255,4 +256,13 @@ fn the_fault_extension_follows_its_script() {
     assert_eq!(found[1]["method"], "sep.event");
     assert_eq!((&found[2]["do"], &found[2]["result"]), (&json!("call"), &json!({"fine": true})));
     assert_eq!((&found[3]["do"], &found[3]["os"]), (&json!("open"), &json!(2)));
+}
+
+fn the_kit_for_python_keeps_its_promises() {
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/python/test_outrigger_sep.py");
+    let mut python = command("python3");
+    // It starts extensions itself, and has to find the interpreter as a person would.
+    python.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env_remove("SEP_HOST");
+    let output = python.args(["-B", tests]).output().expect("python3 is installed");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
