@@ -37,7 +37,8 @@ fn shutdown(guest: &mut Guest, ms: u64) {
     assert_eq!(guest.answer(id)["result"], json!({}));
 }
 
-fn message(hash: &str) -> Value {
+/// The data of an event: a message came in.
+pub(crate) fn message(hash: &str) -> Value {
     json!({"message": {
         "hash": hash.repeat(32), "sourceHash": "aa".repeat(16), "destinationHash": "bb".repeat(16),
         "peerHash": "aa".repeat(16), "incoming": true, "state": "delivered", "method": "direct", "title": "",

@@ -21,7 +21,9 @@ macro_rules! trials {
 mod fleet;
 mod fleet_kit;
 mod channel;
+mod channel_kit;
 mod kit;
+mod kit_box;
 mod kit_host;
 mod manifest_contract;
 mod manifest_disk;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     let mut trials: Vec<Trial> = Vec::new();
     trials.extend(channel::trials());
     trials.extend(kit::trials());
+    trials.extend(kit_box::trials());
     trials.extend(manifest_contract::trials());
     trials.extend(manifest_limits::trials());
     trials.extend(manifest_disk::trials());
