@@ -2,33 +2,40 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::num::NonZeroUsize;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 use outrigger_sep::host::channel::{
-    AttachError, Attached, CHILD_FD, Conversation, Expected, GREETING_TIME, MAX_GREETING_BYTES,
-    MAX_UNDECIDED, Refusal, Rendezvous, RunDirs, Transport, Why, Witness,
+    AttachError, CHILD_FD, Conversation, Expected, GREETING_TIME, MAX_GREETING_BYTES, MAX_UNDECIDED, Refusal,
+    Rendezvous, Transport, Why,
 };
-use outrigger_sep::protocol::{ExitKind, Limits};
+use outrigger_sep::protocol::ExitKind;
+use outrigger_supervise::driver::{Settings, Supervisor};
+use outrigger_supervise::launch::Launcher;
+use outrigger_supervise::ready::Ready;
+use outrigger_supervise::sandbox::{self, Level, Request};
+use outrigger_supervise::spec::{Logs, Rules, Spec, Stdin};
+use outrigger_supervise::state::{Heartbeat, Restart};
 use outrigger_supervise::tree::Pid;
-use outrigger_wire::peer::{Answer, BoxFuture, Call, Handler, Note};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::channel_child::attach_line;
+use crate::channel_kit::{
+    Book, Guest, LIMITS, Oracle, Place, attach, block_on, bootstrap, connect, own, rest, say,
+};
 
 pub(crate) fn trials() -> Vec<Trial> {
     trials![
         the_process_that_was_started_attaches_over_every_transport,
         a_wrapper_attaches_by_its_child,
+        a_process_that_its_parent_left_behind_still_belongs_to_the_box,
         a_stranger_of_the_same_user_is_refused_although_it_has_the_token,
         a_process_of_another_user_is_refused,
         a_wrong_token_is_refused_and_the_right_one_still_works,
@@ -45,9 +52,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         an_extension_that_spoils_its_only_connection_cannot_attach_any_more,
     ]
 }
-
-/// How long anything may take before a test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 fn the_process_that_was_started_attaches_over_every_transport() {
     for transport in Transport::ALL {
@@ -84,6 +88,36 @@ fn a_wrapper_attaches_by_its_child() {
         let attached = attach(rendezvous, child.expected(), &Book::open()).await;
         let pid = attached.pid.expect("the kernel says who it is");
         assert_ne!(pid, child.pid(), "it was not the wrapper itself");
+    });
+}
+
+fn a_process_that_its_parent_left_behind_still_belongs_to_the_box() {
+    let place = Place::new();
+    block_on(async {
+        let settings = Settings {
+            launcher: Launcher::current_exe(),
+            starting_at_once: NonZeroUsize::new(1).expect("not zero"),
+        };
+        let supervisor = Supervisor::new(settings);
+        let rules = Rules {
+            ready: Ready::OnSpawn,
+            heartbeat: Heartbeat::None,
+            restart: Restart::Never,
+            logs: Logs { tail_lines: 5, tail_bytes: 4096, max_line_bytes: 1000, file: None },
+        };
+        let program = std::env::current_exe().expect("this binary");
+        let boxed = Request::new(Level::Off, sandbox::Limits::as_the_host());
+        let spec = Spec::new("test", program, "/", boxed, rules).args(["__channel", "orphan", "wait"]);
+        let child = supervisor.start(Spec { stdin: Stdin::Session, ..spec }).expect("a spec");
+        let mut session = child.next_session().await.expect("it starts");
+        let rendezvous = place.open(Transport::Unix);
+        let mut lifeline = session.stdin.take().expect("it is the session's");
+        lifeline.write_all(rendezvous.bootstrap().as_bytes()).await.expect("it reads");
+        let witness = Book::open();
+        let attached = attach(rendezvous, Expected { pid: session.pid, ..own() }, &witness).await;
+        assert_ne!(attached.pid, Some(session.pid));
+        assert_eq!(witness.reasons(), []);
+        child.kill().await;
     });
 }
 
@@ -251,7 +285,8 @@ fn a_connection_that_dawdles_is_refused_after_two_seconds_and_hinders_nobody() {
         input.read_to_string(&mut answer).await.expect("an answer, and the end");
         assert!(answer.contains("-32006"), "{answer}");
         dawdling.abort();
-        say(&mut connect(&path).await, &attach_line(&right)).await;
+        let mut visitor = connect(&path).await;
+        say(&mut visitor, &attach_line(&right)).await;
         attaching.await.expect("no panic").expect("nobody was hindered");
     });
 }
@@ -272,7 +307,8 @@ fn the_ninth_undecided_connection_is_closed_at_once() {
         assert_eq!(rest(&mut ninth).await, "");
         undecided.pop();
         assert_eq!(witness.next().await.why, Why::HungUp);
-        say(&mut connect(&path).await, &attach_line(&right)).await;
+        let mut visitor = connect(&path).await;
+        say(&mut visitor, &attach_line(&right)).await;
         attaching.await.expect("no panic").expect("there is a place again");
     });
 }
@@ -355,232 +391,3 @@ fn an_extension_that_spoils_its_only_connection_cannot_attach_any_more() {
         }
     });
 }
-
-/// Directories for the sockets of one test.
-struct Place {
-    root: tempfile::TempDir,
-}
-
-impl Place {
-    fn new() -> Self {
-        let root = tempfile::tempdir().expect("a temporary directory");
-        fs::create_dir(root.path().join("run")).expect("it is empty");
-        Self { root }
-    }
-
-    fn dirs(&self) -> RunDirs {
-        RunDirs {
-            runtime: Some(self.root.path().join("run")),
-            state: self.root.path().join("state"),
-            temporary: self.root.path().join("tmp"),
-        }
-    }
-
-    fn open(&self, transport: Transport) -> Rendezvous {
-        Rendezvous::open(transport, &self.dirs()).expect("a meeting place")
-    }
-
-    fn socket(&self, rendezvous: &Rendezvous) -> PathBuf {
-        let path = PathBuf::from(rendezvous.endpoint().strip_prefix("unix:").expect("a path"));
-        assert!(path.starts_with(self.root.path().join("run")));
-        path
-    }
-
-    fn is_empty(&self) -> bool {
-        fs::read_dir(self.root.path().join("run")).is_ok_and(|mut entries| entries.next().is_none())
-    }
-}
-
-/// A process that is to attach.
-struct Guest {
-    child: Child,
-    lines: mpsc::Receiver<String>,
-}
-
-impl Guest {
-    fn spawn(rendezvous: &mut Rendezvous, steps: &[&str]) -> Self {
-        let mut child = start(steps, rendezvous.child_end());
-        let stdin = child.stdin.as_mut().expect("it is a pipe");
-        stdin.write_all(rendezvous.bootstrap().as_bytes()).expect("it reads");
-        let stdout = child.stdout.take().expect("it is a pipe");
-        let (tell, lines) = mpsc::channel(16);
-        std::thread::spawn(move || {
-            use std::io::BufRead;
-            let lines = std::io::BufReader::new(stdout).lines();
-            lines.map_while(Result::ok).try_for_each(|line| tell.blocking_send(line)).ok();
-        });
-        Self { child, lines }
-    }
-
-    fn pid(&self) -> Pid {
-        Pid::new(self.child.id())
-    }
-
-    fn expected(&self) -> Expected {
-        Expected { pid: self.pid(), ..own() }
-    }
-
-    async fn said_text(&mut self) -> String {
-        let line = timeout(PATIENCE, self.lines.recv()).await.expect("it says something in time");
-        line.expect("it says something before it ends")
-    }
-
-    async fn said(&mut self) -> Value {
-        serde_json::from_str(&self.said_text().await).expect("it is JSON")
-    }
-
-    /// Breaks the lifeline and waits for the end.
-    fn end(&mut self) {
-        drop(self.child.stdin.take());
-        self.child.wait().expect("it ends");
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        drop(self.child.stdin.take());
-        // A test that fails leaves no process behind; one that ended is not killed twice.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Starts this binary as a child. Where it needs descriptor 3, a shell moves it there from its standard error, which is the
-/// only way for a test to place a descriptor.
-#[expect(clippy::disallowed_methods, reason = "a test starts its own children")]
-fn start(steps: &[&str], end: Option<OwnedFd>) -> Child {
-    let program = std::env::current_exe().expect("this binary");
-    let mut command = match &end {
-        None => std::process::Command::new(program),
-        Some(_) => {
-            let mut shell = std::process::Command::new("/bin/sh");
-            shell.args(["-c", "exec \"$0\" \"$@\" 3>&2 2>/dev/null"]).arg(program);
-            shell
-        }
-    };
-    command.arg("__channel").args(steps).stdin(Stdio::piped()).stdout(Stdio::piped());
-    if let Some(end) = end {
-        command.stderr(Stdio::from(end));
-    }
-    command.spawn().expect("a child")
-}
-
-/// Writes down who was refused.
-struct Book {
-    refusals: Mutex<Vec<Why>>,
-    tell: mpsc::Sender<Refusal>,
-}
-
-/// A book and a way to wait for its next line.
-struct Reader {
-    book: Arc<Book>,
-    lines: mpsc::Receiver<Refusal>,
-}
-
-impl Book {
-    fn open() -> Reader {
-        let (tell, lines) = mpsc::channel(64);
-        Reader { book: Arc::new(Self { refusals: Mutex::new(Vec::new()), tell }), lines }
-    }
-}
-
-impl Reader {
-    fn witness(&self) -> Arc<dyn Witness> {
-        Arc::clone(&self.book) as Arc<dyn Witness>
-    }
-
-    async fn next(&mut self) -> Refusal {
-        let next = timeout(PATIENCE, self.lines.recv()).await.expect("somebody is refused in time");
-        next.expect("the book is open")
-    }
-
-    fn reasons(&self) -> Vec<Why> {
-        self.book.refusals.lock().expect("no panic").clone()
-    }
-}
-
-impl Witness for Book {
-    fn refused(&self, refusal: Refusal) {
-        self.refusals.lock().expect("no panic").push(refusal.why);
-        self.tell.try_send(refusal).expect("there is room for a test's worth");
-    }
-}
-
-/// Answers everything.
-struct Oracle;
-
-impl Handler for Oracle {
-    fn request(&self, _: Call) -> Answer {
-        Answer::Now(Ok(serde_json::value::to_raw_value("answered").expect("a text is JSON")))
-    }
-
-    fn notification(&self, _: Note) -> Option<BoxFuture<()>> {
-        None
-    }
-}
-
-async fn attach(rendezvous: Rendezvous, expected: Expected, witness: &Reader) -> Attached {
-    let attached = timeout(PATIENCE, rendezvous.attach(expected, witness.witness())).await;
-    attached.expect("it attaches in time").expect("it attaches")
-}
-
-fn own() -> Expected {
-    Expected { pid: Pid::new(std::process::id()), uid: rustix::process::geteuid().as_raw() }
-}
-
-fn bootstrap(rendezvous: &Rendezvous) -> Value {
-    let line = rendezvous.bootstrap();
-    assert_eq!(line.as_bytes().last(), Some(&b'\n'));
-    serde_json::from_slice(line.as_bytes()).expect("it is JSON")
-}
-
-async fn connect(path: &Path) -> UnixStream {
-    loop {
-        match UnixStream::connect(path).await {
-            // Four connections may wait to be accepted; who does not want to wait for that has to come again.
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => tokio::task::yield_now().await,
-            connected => return connected.expect("it listens"),
-        }
-    }
-}
-
-async fn say(stream: &mut UnixStream, line: &Value) {
-    stream.write_all(format!("{line}\n").as_bytes()).await.expect("it is connected");
-}
-
-/// Everything that comes until the other side hangs up.
-async fn rest(stream: &mut UnixStream) -> String {
-    let mut reader = BufReader::new(stream);
-    let mut all = String::new();
-    let reading = async { while reader.read_line(&mut all).await.is_ok_and(|read| read > 0) {} };
-    timeout(PATIENCE, reading).await.expect("it hangs up in time");
-    all
-}
-
-fn block_on(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(test);
-}
-
-const LIMITS: Limits = Limits {
-    max_frame_bytes: 4096,
-    requests_per_second: 1000,
-    concurrent_requests: 8,
-    event_queue: 64,
-    event_queue_bytes: 256 * 1024,
-    event_window: 4,
-    startup: Duration::from_secs(15),
-    memory_bytes: 1 << 28,
-    panels: 4,
-    actions_per_panel: 8,
-    toasts_per_minute: 5,
-    toast_burst: 2,
-    sends_per_minute: 0,
-    send_burst: 0,
-    log_files: 2,
-    log_file_bytes: 1 << 18,
-    crash_threshold: 3,
-    request_timeout: Duration::from_secs(10),
-    send_timeout: Duration::from_secs(15),
-    event_ack: Duration::from_secs(10),
-};

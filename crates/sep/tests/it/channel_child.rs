@@ -49,9 +49,10 @@ impl Guest {
             }
             // Until the lifeline breaks.
             "wait" => drop(stdin().read_to_end(&mut Vec::new())),
-            "grandchild" => drop(self.spawn_and_wait()),
-            // Leaves its own child behind, which nobody waits for.
-            "orphan" => drop(self.spawn()),
+            "grandchild" => drop(self.spawn(&["connect", "attach", "read"]).wait()),
+            // By a child that ends at once and leaves its own child behind.
+            "orphan" => drop(self.spawn(&["abandon"]).wait()),
+            "abandon" => drop(self.spawn(&["connect", "attach", "read"])),
             other => panic!("no such step: {other}"),
         }
     }
@@ -88,20 +89,17 @@ impl Guest {
     }
 
     #[expect(clippy::disallowed_methods, reason = "an extension starts what it likes")]
-    fn spawn(&self) -> std::process::Child {
+    fn spawn(&self, steps: &[&str]) -> std::process::Child {
         let program = std::env::current_exe().expect("this binary");
         let mut child = std::process::Command::new(program)
-            .args(["__channel", "connect", "attach", "read"])
+            .arg("__channel")
+            .args(steps)
             .stdin(Stdio::piped())
             .spawn()
             .expect("a child");
         let mut stdin = child.stdin.take().expect("it is a pipe");
         stdin.write_all(self.line.as_bytes()).expect("the child reads");
         child
-    }
-
-    fn spawn_and_wait(&self) -> std::process::ExitStatus {
-        self.spawn().wait().expect("it ends")
     }
 }
 

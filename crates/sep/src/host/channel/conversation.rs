@@ -38,6 +38,10 @@ const DRAIN: Duration = Duration::from_secs(2);
 const OUTBOX_EXTRA: usize = 64 * 1024;
 /// Calls in flight beside the events: actions that people invoke.
 const MAX_ACTIONS: usize = 64;
+/// The longest word on its health, in code points.
+const MAX_DETAIL: usize = 256;
+/// What the first frame needs around its params.
+const INITIALIZE_BYTES: usize = r#"{"jsonrpc":"2.0","id":1,"method":"sep.initialize","params":}"#.len();
 /// Notifications of the extension that wait for their turn.
 const MAX_NOTES: usize = 64;
 
@@ -50,6 +54,7 @@ pub struct Conversation {
     peer: Peer,
     session: SessionId,
     patience: Patience,
+    max_frame_bytes: usize,
 }
 
 /// Why a call has no result.
@@ -128,7 +133,7 @@ impl Conversation {
             None => wiring,
         };
         let peer = Peer::start(wiring, desk, config(limits));
-        Self { peer, session, patience: Patience::new() }
+        Self { peer, session, patience: Patience::new(), max_frame_bytes: limits.max_frame_bytes }
     }
 
     /// Which session this is.
@@ -138,7 +143,8 @@ impl Conversation {
     }
 
     /// Offers the versions of `initialize` and learns which one the extension speaks; `needed` is what its manifest needs.
-    /// There is no deadline but the caller's, which is that of the whole start.
+    /// There is no deadline but the caller's, which is that of the whole start. Where not everything fits into a frame, the
+    /// lists of topics are left out, which the extension can ask for later.
     ///
     /// # Errors
     /// When there is no session to be had.
@@ -148,7 +154,8 @@ impl Conversation {
         needed: Version,
     ) -> Result<Initialized, InitializeError> {
         let method = ExtensionMethod::Initialize;
-        let answer = match self.ask(Lane::Control, method, &encode(method, initialize)?, None).await {
+        let params = introduction(initialize, self.max_frame_bytes.saturating_sub(INITIALIZE_BYTES))?;
+        let answer = match self.ask(Lane::Control, method, &params, None).await {
             Ok(answer) => Ok(answer),
             Err(CallFailure::Refused { error, .. }) => Err(error),
             // An answer that is not a response names no version either.
@@ -172,7 +179,8 @@ impl Conversation {
     pub async fn health(&self, seq: PingSeq) -> Result<HealthAnswer, CallFailure> {
         let method = ExtensionMethod::Health;
         let call = HealthCall { seq: seq.0, sent_ms: now_ms() };
-        let answer: HealthAnswer = self.call(Lane::Control, method, &call, None).await?;
+        let mut answer: HealthAnswer = self.call(Lane::Control, method, &call, None).await?;
+        answer.detail = answer.detail.map(|detail| detail.chars().take(MAX_DETAIL).collect());
         match answer.seq == seq.0 {
             true => Ok(answer),
             false => {
@@ -304,6 +312,29 @@ fn acknowledgement(answer: Result<Box<RawValue>, CallFailure>) -> Result<(), Cal
         Ok(_) | Err(CallFailure::Refused { .. } | CallFailure::Garbage { .. }) => Ok(()),
         Err(failure) => Err(failure),
     }
+}
+
+/// The params of the first frame, without lists if they do not fit: first what is ignored, then what is denied, and at last
+/// what it will hear about.
+fn introduction(initialize: &Initialize, most: usize) -> Result<Box<RawValue>, CallFailure> {
+    let method = ExtensionMethod::Initialize;
+    let whole = encode(method, initialize)?;
+    if whole.get().len() <= most {
+        return Ok(whole);
+    }
+    let mut shorter = initialize.clone();
+    shorter.events.ignored.clear();
+    let without_ignored = encode(method, &shorter)?;
+    if without_ignored.get().len() <= most {
+        return Ok(without_ignored);
+    }
+    shorter.events.denied.clear();
+    let without_denied = encode(method, &shorter)?;
+    if without_denied.get().len() <= most {
+        return Ok(without_denied);
+    }
+    shorter.events.subscribed.clear();
+    encode(method, &shorter)
 }
 
 fn encode(method: ExtensionMethod, params: &impl Serialize) -> Result<Box<RawValue>, CallFailure> {

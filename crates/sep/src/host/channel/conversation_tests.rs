@@ -268,3 +268,30 @@ async fn every_frame_can_be_heard_by_somebody_else() {
     assert_eq!(heard.iter().map(|(dir, _)| *dir).collect::<Vec<_>>(), [Direction::Out, Direction::In]);
     assert!(heard[0].1.contains("sep.shutdown") && heard[1].1.contains("result"), "{heard:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_first_frame_leaves_out_lists_that_do_not_fit() {
+    let mut asked = initialize();
+    asked.events.subscribed = vec!["peer.online".into()];
+    asked.events.ignored = vec!["a.topic".into()];
+    let frame = |asked: &Initialize| {
+        let params = serde_json::to_string(asked).expect("it is JSON");
+        INITIALIZE_BYTES + params.len()
+    };
+    let whole = frame(&asked);
+    for (limit, ignored, subscribed) in [
+        (whole, json!(["a.topic"]), json!(["peer.online"])),
+        (whole - 1, json!([]), json!(["peer.online"])),
+        (whole - "\"a.topic\"".len() - 1, json!([]), json!([])),
+    ] {
+        let (conversation, mut remote) = conversation(limit, 1 << 16);
+        let (initialized, call) = tokio::join!(conversation.initialize(&asked, V1_0), async {
+            let call = remote.hear().await;
+            remote.answer(&call, json!({"protocolVersion": "1.1.0"})).await;
+            call
+        });
+        assert!(initialized.is_ok(), "{limit}: {initialized:?}");
+        let events = &call["params"]["events"];
+        assert_eq!((&events["ignored"], &events["subscribed"]), (&ignored, &subscribed), "{limit}");
+    }
+}

@@ -150,11 +150,10 @@ mod tests {
                     prop_assert_eq!(fifos.remove(queue, place), value);
                 }
                 prop_assert_eq!(fifos.len(), model[0].len() + model[1].len());
-                for queue in 0..2 {
+                for (queue, expected) in model.iter().enumerate() {
                     let values: Vec<usize> = fifos.places(queue).map(|place| fifos[place]).collect();
-                    let expected: Vec<usize> = model[queue].iter().map(|(_, value)| *value).collect();
-                    prop_assert_eq!(values, expected);
-                    prop_assert_eq!(fifos.first(queue), model[queue].front().map(|(place, _)| *place));
+                    prop_assert_eq!(values, expected.iter().map(|(_, value)| *value).collect::<Vec<_>>());
+                    prop_assert_eq!(fifos.first(queue), expected.front().map(|(place, _)| *place));
                 }
             }
         }

@@ -107,7 +107,7 @@ impl Outbox {
                 match inner.gate {
                     Gate::Closed => return None,
                     Gate::Open => {
-                        if let Some(delivery) = inner.queue.next() {
+                        if let Some(delivery) = inner.queue.deliver() {
                             return Some(delivery);
                         }
                     }

@@ -154,7 +154,7 @@ impl Queue {
     }
 
     /// The next event, if the window has room for it.
-    pub fn next(&mut self) -> Option<Delivery> {
+    pub fn deliver(&mut self) -> Option<Delivery> {
         if self.in_flight >= self.bounds.window.max(1) {
             return None;
         }

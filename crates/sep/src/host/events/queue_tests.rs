@@ -23,10 +23,13 @@ fn online(about: u8) -> Event {
     event(Topic::PeerOnline, Some(about), 4)
 }
 
+/// How many were lost, the first and the last of them.
+type Lost = Option<(u64, u64, u64)>;
+
 /// Everything that can be delivered, as its numbers and what was lost before each.
-fn drain(queue: &mut Queue) -> Vec<(u64, Option<(u64, u64, u64)>)> {
+fn drain(queue: &mut Queue) -> Vec<(u64, Lost)> {
     let mut all = Vec::new();
-    while let Some(delivery) = queue.next() {
+    while let Some(delivery) = queue.deliver() {
         queue.acknowledge();
         let lost = delivery.dropped.map(|lost| (lost.count, lost.from_seq, lost.to_seq));
         all.push((delivery.seq, lost));
@@ -106,16 +109,16 @@ fn the_window_is_shut_until_something_is_acknowledged() {
     for _ in 0..3 {
         queue.offer(message());
     }
-    assert!(queue.next().is_some() && queue.next().is_some());
-    assert!(queue.next().is_none(), "two may be on their way");
+    assert!(queue.deliver().is_some() && queue.deliver().is_some());
+    assert!(queue.deliver().is_none(), "two may be on their way");
     queue.acknowledge();
-    assert_eq!(queue.next().map(|delivery| delivery.seq), Some(3));
+    assert_eq!(queue.deliver().map(|delivery| delivery.seq), Some(3));
     queue.offer(message());
     queue.set_window(1);
     queue.acknowledge();
-    assert!(queue.next().is_none(), "one is still on its way");
+    assert!(queue.deliver().is_none(), "one is still on its way");
     queue.acknowledge();
-    assert!(queue.next().is_some());
+    assert!(queue.deliver().is_some());
 }
 
 #[test]
@@ -207,7 +210,7 @@ proptest! {
                     prop_assert_eq!(now.dropped - before.dropped, loss.dropped);
                     prop_assert_eq!(now.coalesced - before.coalesced, loss.coalesced);
                 }
-                Step::Next => match queue.next() {
+                Step::Next => match queue.deliver() {
                     Some(delivery) => {
                         prop_assert!(before.in_flight < window.max(1));
                         prop_assert!(delivery.seq > last, "{} after {last}", delivery.seq);
