@@ -4,6 +4,7 @@
 pub mod embedded;
 pub mod lxmf;
 mod model;
+mod nowhere;
 mod store;
 
 pub use model::{
@@ -12,6 +13,7 @@ pub use model::{
 };
 
 pub use embedded::{Embedded, EmbeddedBounds, EmbeddedOptions};
+pub use nowhere::Nowhere;
 pub use store::{ContactError, Entry, MAX_CONTACT_NAME_BYTES, MAX_NODE_NAME_BYTES, OpenError};
 
 use std::sync::Arc;

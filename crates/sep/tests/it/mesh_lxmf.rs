@@ -14,6 +14,7 @@ use outrigger_sep::mesh::{
 use outrigger_supervise::driver::{Settings, Supervisor};
 use outrigger_supervise::launch::Launcher;
 use outrigger_supervise::state::Ladder;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::mpsc;
 
 use crate::mesh_process::Told;
@@ -38,6 +39,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.push(Trial::ignorable_test("a_real_node_keeps_its_address_and_its_messages", || {
         with_packages(again)
     }));
+    trials.push(Trial::ignorable_test("a_real_node_that_is_killed_comes_back_as_the_same_one", || {
+        with_packages(killed)
+    }));
     trials
 }
 
@@ -49,8 +53,7 @@ fn with_packages(test: fn(PathBuf)) -> Result<Completion, libtest_mimic::Failed>
             Ok(Completion::Completed)
         }
         None => Ok(Completion::ignored_with(format!(
-            "skipped, because {PACKAGES} does not name a folder with the Python packages lxmf and rns; `cargo xtask \
-             needs --print-env` installs them and says where they are"
+            "skipped, because {PACKAGES} is not set: run the tests with `cargo xtask test`"
         ))),
     }
 }
@@ -129,6 +132,42 @@ fn again(packages: PathBuf) {
         ann.stop().await;
         bob.stop().await;
     });
+}
+
+fn killed(packages: PathBuf) {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let mut ann = Listening::start(folder.path(), "ann", &packages, vec![Interface::Listen(port)]).await;
+        let mut bob = Listening::start(folder.path(), "bob", &packages, vec![Interface::Connect(port)]).await;
+        let (to_ann, to_bob) = (ann.node.own_address(), bob.node.own_address());
+        ann.until(|event| matches!(event, MeshEvent::Online { .. })).await;
+        kill_process(pid_of_node(&folder.path().join("ann")), Signal::KILL).unwrap();
+        // Nobody can be reached by a node that is not there, and it comes back by itself.
+        ann.until(|event| *event == MeshEvent::Offline { address: to_bob }).await;
+        ann.until(|event| matches!(event, MeshEvent::Online { .. })).await;
+        assert_eq!(ann.node.own_address(), to_ann);
+        bob.until(|event| matches!(event, MeshEvent::Online { .. })).await;
+        let sent = ann.say(to_bob, "I am back", None).await.unwrap();
+        let got = bob.until(|event| matches!(event, MeshEvent::Received(_))).await;
+        assert!(matches!(got, MeshEvent::Received(message) if message.hash == sent.hash));
+        ann.stop().await;
+        bob.stop().await;
+    });
+}
+
+/// The process that runs in this folder; its launcher has another name.
+fn pid_of_node(folder: &Path) -> Pid {
+    let wanted = [folder.join("outrigger_lxmf.py"), folder.to_owned()]
+        .map(|path| path.into_os_string().into_string().unwrap());
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+        let words: Vec<&str> = words.trim_end_matches('\0').split('\0').collect();
+        words.ends_with(&[wanted[0].as_str(), wanted[1].as_str()]).then_some(pid)
+    });
+    // The youngest: who starts a program is older than the program.
+    Pid::from_raw(pids.max().unwrap()).unwrap()
 }
 
 fn without_python_the_error_says_what_to_install() {

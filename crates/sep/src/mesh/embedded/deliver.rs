@@ -221,13 +221,15 @@ fn wait_again(turn: &mut Turn<'_>, peer: Address) -> rusqlite::Result<()> {
 
 /// What is still to come until `end`.
 fn steps(from: DeliveryState, end: DeliveryState) -> &'static [DeliveryState] {
-    use DeliveryState::{Delivered, Outbound, Rejected, Sending, Sent};
+    use DeliveryState::{
+        Cancelled, Delivered, Failed, Generating, Outbound, Rejected, Sending, Sent, Unknown,
+    };
     let all: &[DeliveryState] =
         if end == Rejected { &[Sending, Sent, Rejected] } else { &[Sending, Sent, Delivered] };
     match from {
-        Outbound => all,
+        Generating | Outbound => all,
         Sending => &all[1..],
-        _ => &all[2..],
+        Sent | Delivered | Rejected | Cancelled | Failed | Unknown => &all[2..],
     }
 }
 

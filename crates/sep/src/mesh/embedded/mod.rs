@@ -24,6 +24,9 @@ use super::{
 };
 
 /// One node of a mesh that is a file. When it is dropped the node is offline.
+///
+/// Whoever listens is also told of messages that arrived, and came further, before: everything that nobody was told yet. A
+/// process that is killed while it is told of a message is told of that one again.
 #[derive(Debug)]
 pub struct Embedded {
     store: Store,

@@ -4,24 +4,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger_supervise::driver::{Child, Output, Request, SessionHandle};
-use outrigger_supervise::state::Fault as ChildFault;
-use outrigger_wire::line::{Item, LineReader, LineWriter, dialect};
-use tokio::net::unix::pipe;
+use outrigger_supervise::driver::{Child, Request};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::line::{self, Hello, Line};
 use super::talk::{self, Ask, Received, Said};
-use super::{LxmfError, Versions};
 use crate::mesh::store::{
     Fault, News, Place, Store, Trouble, Waits, add_news, advance, is_blocked, name_of, state,
 };
 use crate::mesh::{
     Address, DeliveryState, Direction, MeshError, MeshEvent, Message, MessageHash, Outgoing, Refused, Sent,
 };
-
-/// The longest line in either direction: a message of a megabyte, every character of it escaped.
-const MAX_LINE: usize = 8 << 20;
 
 /// How many sends may be without an answer.
 const MAX_PENDING: usize = 256;
@@ -39,100 +33,6 @@ type Answer = oneshot::Sender<Result<Sent, MeshError>>;
 pub(super) enum Wish {
     Send { message: Outgoing, answer: Answer },
     Announce,
-}
-
-/// How a node introduces itself.
-#[derive(Debug)]
-pub(super) struct Hello {
-    pub(super) address: Address,
-    pub(super) identity: Address,
-    pub(super) versions: Versions,
-}
-
-/// The pipes of one process.
-pub(super) struct Line {
-    handle: SessionHandle,
-    requests: mpsc::Receiver<Request>,
-    reader: LineReader<Output>,
-    writer: Option<LineWriter<pipe::Sender>>,
-}
-
-/// Takes the first process and waits until it has introduced itself.
-pub(super) async fn first(child: &Child) -> Result<(Line, Hello), LxmfError> {
-    let Some(mut line) = Line::take(child).await else { return Err(ended(child).await) };
-    match line.hello().await {
-        Some(Ok(hello)) => Ok((line, hello)),
-        Some(Err(error)) => {
-            child.kill().await;
-            Err(error)
-        }
-        None => Err(ended(child).await),
-    }
-}
-
-async fn ended(child: &Child) -> LxmfError {
-    let outcome = child.kill().await;
-    let why = outcome.report.map_or_else(|| "it never ran".to_owned(), |report| report.to_string());
-    LxmfError::NotStarted { why }
-}
-
-impl Line {
-    async fn take(child: &Child) -> Option<Self> {
-        let mut session = child.next_session().await?;
-        let (stdout, stdin) = (session.stdout.take()?, session.stdin.take()?);
-        let reader = LineReader::new(stdout, dialect::sep(MAX_LINE));
-        let writer = Some(LineWriter::new(stdin, MAX_LINE));
-        Some(Self { handle: session.handle(), requests: session.requests, reader, writer })
-    }
-
-    /// What the process says first; `None` if it says nothing.
-    async fn hello(&mut self) -> Option<Result<Hello, LxmfError>> {
-        match self.hear().await? {
-            Said::Ready { address, identity, rns, lxmf } => {
-                let (Ok(address), Ok(identity)) = (Address::parse(&address), Address::parse(&identity))
-                else {
-                    let why = "it introduced itself without a proper address".to_owned();
-                    return Some(Err(LxmfError::NotStarted { why }));
-                };
-                self.handle.attached().await;
-                Some(Ok(Hello { address, identity, versions: Versions { rns, lxmf } }))
-            }
-            Said::Fatal { code, message } => Some(Err(match code.as_str() {
-                "packages_missing" => LxmfError::NoPackages { detail: message },
-                "version_unsupported" => LxmfError::Unsupported { detail: message },
-                _ => LxmfError::NotStarted { why: message },
-            })),
-            _ => Some(Err(LxmfError::NotStarted { why: "it did not introduce itself".to_owned() })),
-        }
-    }
-
-    /// The next thing that the process says; `None` when it says nothing any more. Cancel safe.
-    async fn hear(&mut self) -> Option<Said> {
-        hear(&mut self.reader, &self.handle).await
-    }
-
-    async fn ask(&mut self, ask: &Ask) -> bool {
-        let Some(writer) = &mut self.writer else { return false };
-        // What we say always has a spelling in JSON.
-        let line = serde_json::to_vec(ask).unwrap_or_default();
-        writer.write(&line).await.is_ok()
-    }
-}
-
-async fn hear(reader: &mut LineReader<Output>, handle: &SessionHandle) -> Option<Said> {
-    loop {
-        let text = match reader.next().await {
-            Ok(Some(Item::Line(line))) if line.bytes().is_empty() => continue,
-            Ok(Some(Item::Line(line))) => line.bytes(),
-            Ok(Some(Item::TooLong(_) | Item::Defective(_))) => b"",
-            Ok(None) | Err(_) => return None,
-        };
-        if let Ok(said) = serde_json::from_slice(text) {
-            return Some(said);
-        }
-        let detail = String::from_utf8_lossy(&text[..text.len().min(200)]).into_owned();
-        handle.fault(ChildFault::ProtocolViolation, detail).await;
-    }
 }
 
 /// Speaks with the node as long as there is one.
@@ -206,10 +106,8 @@ impl Conversation {
                     .query_map([turn.me], |row| Ok((row.get(0)?, row.get(1)?)))?
                     .collect::<Result<_, _>>()?;
                 for (hash, from) in open {
-                    let to = match from {
-                        DeliveryState::Sending | DeliveryState::Sent => DeliveryState::Unknown,
-                        _ => DeliveryState::Failed,
-                    };
+                    let has_left = matches!(from, DeliveryState::Sending | DeliveryState::Sent);
+                    let to = if has_left { DeliveryState::Unknown } else { DeliveryState::Failed };
                     advance(turn.on, turn.me, hash, from, &[to])?;
                 }
                 Ok(())
@@ -223,7 +121,7 @@ impl Conversation {
         let mut look = tokio::time::interval(LOOK_EVERY);
         loop {
             tokio::select! {
-                said = hear(&mut line.reader, &line.handle) => match said {
+                said = line::hear(&mut line.reader, &line.handle) => match said {
                     Some(said) => self.take(line, said).await,
                     None => return,
                 },

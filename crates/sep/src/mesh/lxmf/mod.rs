@@ -2,6 +2,7 @@
 //! receives is kept in the same kind of file as that of [`Embedded`](super::Embedded).
 
 mod converse;
+mod line;
 mod node;
 mod talk;
 
@@ -134,7 +135,7 @@ impl Lxmf {
     /// Starts a node and waits until it is there. Must be called inside a tokio runtime.
     pub async fn start(supervisor: &Supervisor, options: LxmfOptions) -> Result<Self, LxmfError> {
         let child = node::start(supervisor, &options)?;
-        let (first, hello) = converse::first(&child).await?;
+        let (first, hello) = line::first(&child).await?;
         let bounds = Bounds { messages: options.messages, contacts: options.contacts };
         // The name in the file only has to be unique; people see the display name.
         let who =
