@@ -120,6 +120,8 @@ fn retry(crash_loop: CrashLimit, slow_crash: Option<CrashLimit>) -> Retry {
 
 #[cfg(test)]
 mod tests {
+    use outrigger_supervise::state::{Ask, Policy};
+
     use super::*;
 
     fn terms(startup: u64, threshold: u32) -> LifeTerms {
@@ -130,6 +132,20 @@ mod tests {
             threshold: NonZeroU32::new(threshold).expect("not zero"),
             activation: Activation::Eager,
             android: None,
+        }
+    }
+
+    #[test]
+    fn no_terms_let_a_slow_failure_go_on_for_ever() {
+        for (startup, threshold) in [(1, 1), (1, 3), (15, 3), (60, 5), (120, 1), (120, 5), (120, 20)] {
+            let terms = terms(startup, threshold);
+            let policy = Policy {
+                ready_within: Some(terms.startup),
+                heartbeat: terms.heartbeat(2),
+                restart: terms.after_crash(),
+                ask: Ask::Session,
+            };
+            assert_eq!(policy.check(), Ok(()), "{startup} s, {threshold} crashes");
         }
     }
 

@@ -94,6 +94,43 @@ mod tests {
     use super::super::PlatformSignal;
     use super::*;
 
+    fn manifest(runtime: &str, module: &str) -> Manifest {
+        let text = serde_json::json!({
+            "schemaVersion": "1.0.0",
+            "id": "org.example.phone",
+            "name": "Phone",
+            "version": "1.0.0",
+            "apiVersion": "1.0.0",
+            "trustLevel": "first_party",
+            "platformProfile": "android",
+            "entrypoint": {"command": "packaged-runtime", "args": [module]},
+            "permissions": [],
+            "health": {"startupTimeoutMs": 5000, "heartbeatIntervalMs": 5000, "unhealthyAfterMissedHeartbeats": 3},
+            "limits": {"maxRequestBytes": 4096, "maxRequestsPerSecond": 10, "maxConcurrentRequests": 4},
+            "android": {"runtimeMode": runtime, "allowBackgroundExecution": false},
+        });
+        let checked = crate::manifest::check_bytes(text.to_string().as_bytes());
+        checked.manifest.unwrap_or_else(|| panic!("{:?}", checked.findings))
+    }
+
+    #[test]
+    fn only_what_is_packaged_can_be_run() {
+        let bare = SimPlatform::new(Script::default());
+        let full = bare.clone().with_runtime("packaged-runtime", "/opt/runtime".into()).with_module("notes");
+        let other = bare.clone().with_runtime("other-runtime", "/opt/other".into()).with_module("notes");
+        let unavailable = |why: &str| RuntimePlan::Unavailable(why.to_owned());
+        let notes = manifest("packaged_module", "notes");
+        assert_eq!(full.runtime(&notes), RuntimePlan::Packaged { program: "/opt/runtime".into() });
+        assert_eq!(bare.runtime(&notes), unavailable("no runtime is packaged with this host"));
+        assert_eq!(other.runtime(&notes), unavailable("the packaged runtime is `other-runtime`"));
+        let stranger = manifest("packaged_module", "stranger");
+        assert_eq!(full.runtime(&stranger), unavailable("its module is not packaged with this host"));
+        let approved = manifest("approved_runtime", "notes");
+        assert_eq!(bare.runtime(&approved), RuntimePlan::OwnProgram);
+        let desktop = Manifest { profile: Profile::Desktop, ..notes };
+        assert_eq!(full.runtime(&desktop), unavailable("it is made for a desktop"));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn signals_come_at_their_time_and_are_not_lost_by_one_who_stops_waiting() {
         let mut platform = SimPlatform::new("t=0 fg; t=2.5 bg".parse().expect("a good script"));

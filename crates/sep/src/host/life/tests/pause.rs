@@ -385,6 +385,9 @@ fn a_stop_ends_it_wherever_it_is() {
     assert_eq!(bench.does("stop"), "resuming → stopping: stop, stop stop 3+2");
 
     let mut bench = suspended();
+    assert_eq!(bench.does("stop"), "suspended → stopping: stop, stop stop 3+2");
+
+    let mut bench = suspended();
     bench.does("signal 9");
     assert_eq!(bench.does("stop"), "reclaimed → stopped: stop");
     bench.does("fg");

@@ -128,6 +128,27 @@ fn to_be_disabled_while_leaving_is_no_second_stop() {
 }
 
 #[test]
+fn there_is_nothing_to_stop_where_nothing_runs() {
+    for refusal in ["invalid", "blocked", "unavailable", "needs_consent"] {
+        let mut bench = Bench::new(desktop());
+        bench.does(&format!("refused {refusal}"));
+        assert_eq!((bench.does("stop"), bench.state().as_str()), (String::new(), refusal));
+    }
+    let mut bench = Bench::admitted(desktop());
+    for (event, state) in [("disable operator", "disabled"), ("removed", "removed")] {
+        bench.does(event);
+        assert_eq!((bench.does("stop"), bench.state().as_str()), (String::new(), state));
+    }
+    let mut bench = Bench::ready(desktop());
+    bench.does("exit 78");
+    assert_eq!((bench.does("stop"), bench.state().as_str()), (String::new(), "failed"));
+    let mut bench = Bench::ready(desktop());
+    bench.does("stop");
+    bench.does("exit 0");
+    assert_eq!((bench.does("stop"), bench.state().as_str()), (String::new(), "stopped"));
+}
+
+#[test]
 fn an_unresponsive_extension_is_stopped_like_any_other() {
     let mut bench = Bench::ready(desktop());
     bench.does("overdue");
