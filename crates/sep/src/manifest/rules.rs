@@ -208,10 +208,9 @@ fn unknown_topic(name: &str, path: String) -> Finding {
         return Finding::warning(code::EVENT_UNKNOWN, path, message).suggest("leave it out");
     }
     let finding = Finding::warning(code::EVENT_UNKNOWN, path, format!("there is no event {}", quoted(name)));
-    let known = topic::TOPICS.iter().map(|(topic, _)| *topic);
-    finding.suggest(match nearest(name, known.clone()) {
+    finding.suggest(match nearest(name, topic::known()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are: {}", known.collect::<Vec<_>>().join(", ")),
+        None => format!("there are: {}", topic::known().collect::<Vec<_>>().join(", ")),
     })
 }
 

@@ -2,21 +2,17 @@
 
 use super::admission::{DeniedTopic, EventPlan};
 use super::model::Manifest;
+use crate::host::events::Topic;
 use crate::protocol::Permission;
 
-/// All topics that can be subscribed to, with the permission that their content needs beside that for events.
-pub(super) const TOPICS: &[(&str, Option<Permission>)] = &[
-    ("contact.changed", Some(Permission::ContactsRead)),
-    ("message.received", Some(Permission::MessagesRead)),
-    ("message.sent", Some(Permission::MessagesRead)),
-    ("message.state", Some(Permission::MessagesRead)),
-    ("peer.offline", None),
-    ("peer.online", None),
-];
+/// All topics that can be subscribed to.
+pub(super) fn known() -> impl Iterator<Item = &'static str> {
+    Topic::ALL.iter().map(|topic| topic.as_str())
+}
 
-/// The further permission a topic needs; none if there is no such topic.
+/// The permission that a topic needs beside that for events; none if there is no such topic.
 pub(super) fn find(topic: &str) -> Option<Option<Permission>> {
-    TOPICS.iter().find(|(name, _)| *name == topic).map(|(_, permission)| *permission)
+    Topic::parse(topic).ok().map(Topic::permission)
 }
 
 /// Sorts the topics of a manifest: heard, not allowed, not there.
