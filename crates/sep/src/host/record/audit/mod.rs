@@ -21,7 +21,6 @@ mod verify;
 
 use std::fmt;
 use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -222,9 +221,8 @@ impl Shared {
 
     /// Syncs without holding up those who write.
     fn sync(&self) {
-        let Some((file, head)) = self.lock().unsynced() else { return };
-        let folder = self.lock().folder().clone();
-        let result: io::Result<()> = file.sync_data().and_then(|()| folder.write_head(head));
+        let Some(unsynced) = self.lock().unsynced() else { return };
+        let result = unsynced.sync();
         self.lock().synced((self.clock)(), result);
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct Trail {
     chain: Chain,
     pending: String,
     denials: Coalescer<Same>,
+    /// No count of denials is due before this moment of the steady clock; looking for one is not free.
+    repeats_due: Millis,
     down: Option<Down>,
     /// Urgent records that there was no room for while the trail was down.
     lost: u64,
@@ -41,7 +43,30 @@ pub(super) struct Trail {
     flushed: Head,
     /// Whether the file has lines that may not be on the disk yet.
     unsynced: bool,
+    /// Full files whose lines may not be on the disk yet.
+    retired: Vec<Arc<File>>,
     disk: Disk,
+}
+
+/// Lines that the system has and the disk perhaps not.
+#[derive(Debug)]
+pub(super) struct Unsynced {
+    folder: Folder,
+    full: Vec<Arc<File>>,
+    file: Arc<File>,
+    head: Head,
+}
+
+impl Unsynced {
+    /// Brings them to the disk, and then notes how far the trail reaches. Slow: not while the trail is locked.
+    pub(super) fn sync(self) -> io::Result<()> {
+        self.full.iter().try_for_each(|file| file.sync_data())?;
+        self.file.sync_data()?;
+        if !self.full.is_empty() {
+            self.folder.sync()?;
+        }
+        self.folder.write_head(self.head)
+    }
 }
 
 #[derive(Debug)]
@@ -61,10 +86,12 @@ impl Trail {
             chain: Chain::after(head),
             pending: String::new(),
             denials: Coalescer::new(DENIALS),
+            repeats_due: Millis(u64::MAX),
             down: None,
             lost: 0,
             flushed: head,
             unsynced: length > 0,
+            retired: Vec::new(),
             disk: Disk::default(),
         };
         for note in notes {
@@ -83,6 +110,8 @@ impl Trail {
         let up = self.revive(now);
         if let Some(same) = entry.same() {
             self.write_repeats(now);
+            let window_ends = now.steady.0.saturating_add(DENIALS.window_millis);
+            self.repeats_due = self.repeats_due.min(Millis(window_ends));
             if self.denials.offer(now.steady, &same) == Offer::Held {
                 return up;
             }
@@ -117,6 +146,9 @@ impl Trail {
 
     /// Writes the counts of denials whose minute is over.
     pub(super) fn write_repeats(&mut self, now: Now) {
+        if now.steady < self.repeats_due {
+            return;
+        }
         for repeated in self.denials.due(now.steady) {
             if self
                 .append(now, &repeated.denial.members(repeated.repeat, now.wall_at(repeated.first)))
@@ -125,6 +157,7 @@ impl Trail {
                 self.lost += 1;
             }
         }
+        self.repeats_due = self.denials.next_due().unwrap_or(Millis(u64::MAX));
     }
 
     /// The end: all counts are written.
@@ -159,13 +192,14 @@ impl Trail {
         Ok(())
     }
 
-    /// What a syncer needs: the file, and the head that is certain once it is synced.
-    pub(super) fn unsynced(&mut self) -> Option<(Arc<File>, Head)> {
+    /// What has to be synced; none when all is.
+    pub(super) fn unsynced(&mut self) -> Option<Unsynced> {
         if !self.unsynced {
             return None;
         }
         self.unsynced = false;
-        Some((Arc::clone(&self.file), self.flushed))
+        let full = std::mem::take(&mut self.retired);
+        Some(Unsynced { folder: self.folder.clone(), full, file: Arc::clone(&self.file), head: self.flushed })
     }
 
     /// What became of syncing.
@@ -182,15 +216,11 @@ impl Trail {
     }
 
     pub(super) fn next_due(&self) -> Option<Millis> {
-        self.denials.next_due()
+        Some(self.repeats_due).filter(|due| *due < Millis(u64::MAX))
     }
 
     pub(super) fn head(&self) -> Head {
         self.chain.head()
-    }
-
-    pub(super) fn folder(&self) -> &Folder {
-        &self.folder
     }
 
     pub(super) fn standing(&self) -> Result<(), AuditDown> {
@@ -229,16 +259,17 @@ impl Trail {
 
     fn rotate(&mut self, now: Now) -> Result<(), AuditDown> {
         self.flush(now)?;
-        let next = self
-            .file
-            .sync_data()
-            .and_then(|()| self.folder.rotate(self.chain.head().seq, self.limits))
-            .and_then(|()| self.folder.open_current())
-            .and_then(|file| self.folder.sync().map(|()| file));
-        match next {
-            Ok(file) => self.file = Arc::new(file),
+        let renamed = self.folder.rotate(self.chain.head().seq, self.limits);
+        let next = match renamed.and_then(|()| self.folder.open_current()) {
+            Ok(next) => Arc::new(next),
             Err(error) => return Err(self.fail(now, &error)),
+        };
+        // Syncing takes its time, and somebody waits for their decision.
+        self.retired.push(std::mem::replace(&mut self.file, next));
+        if self.retired.len() > self.limits.files {
+            self.retired.remove(0);
         }
+        self.unsynced = true;
         self.length = 0;
         // The first line of a file says where it goes on, so that the files before it can be thrown away.
         let head = self.line(now, &own_members("audit.rotate", "continued", None))?;
