@@ -132,6 +132,10 @@ fn spell_number(number: &Number, spelling: Spelling) -> Result<String, Canonical
     if spelling == Spelling::ByteOrder {
         return Ok(number.to_string());
     }
+    // Small integers are spelled the same way by everybody, and are nearly all the numbers there are.
+    if let Some(integer) = number.as_i64().filter(|integer| integer.unsigned_abs() <= 1 << 53) {
+        return Ok(integer.to_string());
+    }
     let inexact = || CanonicalError::InexactInteger { number: number.to_string() };
     // Only a finite number can be in a `Value`, so the second step cannot fail.
     let spelled = number.as_f64().and_then(ecmascript).ok_or_else(inexact)?;
