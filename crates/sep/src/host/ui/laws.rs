@@ -69,7 +69,7 @@ fn draft(panel: usize, text: &str, n: u8) -> PanelDraft {
     let action = Action { id: "go".into(), label: "Go".into(), style: None, confirm: None, input: None };
     PanelDraft {
         id: PANELS[panel].into(),
-        title: if n % 3 == 0 { text.to_owned() } else { "Title".into() },
+        title: if n.is_multiple_of(3) { text.to_owned() } else { "Title".into() },
         slot: Slot::ALL[usize::from(n) % 3],
         description: Some(text.chars().take(300).collect()).filter(|_| n.is_multiple_of(5)),
         icon: None,
