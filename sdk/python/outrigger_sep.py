@@ -808,7 +808,8 @@ class _Conductor:
         elif what == "say":
             for line in step[1]:
                 self._session.write(line)
-        elif what == "not_configured":
+        elif what == "not_configured" and self._leaving is None:
+            # Whoever is asked to leave in the middle of it has not failed.
             return EXIT_CONFIG, step[1]
         elif what == "goodbye":
             return 0, ""
@@ -965,6 +966,8 @@ def _connect(endpoint: str) -> socket.socket:
         # The family is told and not asked for: a strict box has no system calls to spare.
         channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=int(rest))
         channel.setblocking(True)
+        # Programs that the extension starts have no business with its host.
+        channel.set_inheritable(False)
         return channel
     if scheme == "unix" and rest.startswith("/"):
         channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

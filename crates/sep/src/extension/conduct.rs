@@ -152,6 +152,8 @@ impl Conductor {
                 session.answer_at_once(&id, &outcome);
                 None
             }
+            // Whoever is asked to leave in the middle of it has not failed.
+            Control::NotConfigured(_) if self.leaving.is_some() => None,
             Control::NotConfigured(why) => Some(Ending::NotConfigured(why)),
             Control::SaidGoodbye => Some(Ending::Asked),
             Control::HostGone => {

@@ -21,6 +21,8 @@ pub enum Link {
 
 /// A socket that is known by its number only. It is never closed: nobody else in the process knows of it, and it ends with the
 /// process. So it needs no owner, and reading and writing by number is all that is asked of it.
+///
+/// Programs that the extension starts inherit it too; one that starts programs it does not trust should close it for them.
 #[derive(Clone, Copy, Debug)]
 pub struct Inherited(i32);
 

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
@@ -40,6 +41,18 @@ pub(crate) struct Guest {
 impl Guest {
     /// Starts this binary as the extension that the arguments name, and waits for its first line.
     pub(crate) fn start(way: Way, args: &[&str]) -> (Self, Value) {
+        Self::start_at_home(way, args, None)
+    }
+
+    /// As [`Guest::start`], in a home of its own.
+    pub(crate) fn start_at_home(way: Way, args: &[&str], home: Option<&Path>) -> (Self, Value) {
+        let command = |program: &str| {
+            let mut command = command(program);
+            if let Some(home) = home {
+                command.env("HOME", home);
+            }
+            command
+        };
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("s");
         let program = std::env::current_exe().expect("this binary");
@@ -158,7 +171,9 @@ impl Guest {
             Some(_) => json!({}),
             None => return,
         };
-        self.grant(line, &result);
+        let answer = json!({"jsonrpc": "2.0", "id": line["id"], "result": result});
+        // One that leaves does not wait for what it asked for.
+        let _ = self.pen.write_all(format!("{answer}\n").as_bytes());
     }
 
     /// Cuts the lifeline.
@@ -184,6 +199,17 @@ impl Guest {
         }
     }
 
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
+            .expect("it lives");
+    }
+
+    /// Whether the process is there.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.child.try_wait().expect("our own child").is_none()
+    }
+
     /// Everything on standard error, after the end.
     pub(crate) fn stderr(&mut self) -> String {
         let mut text = String::new();
@@ -193,12 +219,17 @@ impl Guest {
         text
     }
 
-    /// Everything on standard output, after the end, as JSON lines.
-    pub(crate) fn stdout(&mut self) -> Vec<Value> {
+    /// So many lines of standard output, as JSON; others may still have it open.
+    pub(crate) fn lines_of_stdout(&mut self, count: usize) -> Vec<Value> {
         let stdout = self.child.stdout.take().expect("a pipe");
         let parse =
             |line: std::io::Result<String>| serde_json::from_str(&line.expect("UTF-8")).expect("JSON");
-        BufReader::new(stdout).lines().map(parse).collect()
+        BufReader::new(stdout).lines().take(count).map(parse).collect()
+    }
+
+    /// Everything on standard output, after the end, as JSON lines.
+    pub(crate) fn stdout(&mut self) -> Vec<Value> {
+        self.lines_of_stdout(usize::MAX)
     }
 }
 

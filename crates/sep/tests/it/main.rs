@@ -24,6 +24,7 @@ mod channel;
 mod channel_kit;
 mod kit;
 mod kit_box;
+mod kit_fault;
 mod kit_host;
 mod manifest_contract;
 mod manifest_disk;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
     trials.extend(channel::trials());
     trials.extend(kit::trials());
     trials.extend(kit_box::trials());
+    trials.extend(kit_fault::trials());
     trials.extend(manifest_contract::trials());
     trials.extend(manifest_limits::trials());
     trials.extend(manifest_disk::trials());

@@ -97,15 +97,18 @@ pub(super) fn count() -> io::Result<u32> {
 
 fn bomb(most: u32, hands: Hands) -> Value {
     let args = ["--free".to_owned(), argument(&[Step::Sleep { ms: COPY_LIFE_MS }])];
-    let mut started = 0;
+    let mut pids = Vec::new();
     let mut refused = None;
-    while started < most && refused.is_none() {
+    for _ in 0..most {
         match (hands.start)(&args) {
-            Ok(_) => started += 1,
-            Err(error) => refused = Some(error.to_string()),
+            Ok(pid) => pids.push(pid),
+            Err(error) => {
+                refused = Some(error.to_string());
+                break;
+            }
         }
     }
-    json!({"started": started, "refused": refused})
+    json!({"started": pids.len(), "pids": pids, "refused": refused})
 }
 
 fn look() -> Value {

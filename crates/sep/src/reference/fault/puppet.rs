@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::channel::{Channel, Heard, after};
 use super::script::{Manner, Manners, Step};
 use super::{Hands, attempt};
-use crate::extension::{Bootstrap, exit};
+use crate::extension::{Bootstrap, Endpoint, exit};
 
 /// How long an answer of the host is waited for.
 const PATIENCE_MS: u64 = 30_000;
@@ -57,12 +57,7 @@ impl Puppet {
             Step::Attach { token, session, method } => {
                 return self.attach(token.as_deref(), session.as_deref(), method.as_deref());
             }
-            Step::ReplayToken => {
-                let first = self.channel.take();
-                let answered = self.attach(None, None, None);
-                self.channel = first;
-                return answered;
-            }
+            Step::ReplayToken => return self.replay_token(),
             Step::Manners(manners) => self.adopt(manners),
             Step::Serve { ms, until, times } => {
                 return self.serve(ms.map(after), until.as_deref(), times.unwrap_or(1));
@@ -193,6 +188,18 @@ impl Puppet {
         });
         let id = self.channel()?.ask(method.unwrap_or("host.attach"), Some(&params))?;
         self.answer_to(id, &json!({"do": "attach"}))
+    }
+
+    fn replay_token(&mut self) -> io::Result<Flow> {
+        let endpoint = self.bootstrap.as_ref().map(|bootstrap| &bootstrap.endpoint);
+        if matches!(endpoint, Some(Endpoint::Fd(_))) {
+            // Whoever was born with a channel has no way to a second one, so the token is shown on the first again.
+            return self.attach(None, None, None);
+        }
+        let first = self.channel.take();
+        let answered = self.attach(None, None, None);
+        self.channel = first;
+        answered
     }
 
     fn adopt(&mut self, new: &Manners) {
