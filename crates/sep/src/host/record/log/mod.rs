@@ -22,6 +22,7 @@ use outrigger_supervise::spec::Spoken;
 use outrigger_wire::line::{Item, Splitter, dialect};
 use tokio::sync::watch;
 
+use super::metrics::Metrics;
 use super::stamp::{Clock, Now, system_clock};
 use crate::protocol::{Limits, SessionId};
 use files::Files;
@@ -69,6 +70,7 @@ struct State {
     dropped: u64,
     /// Lines that were not written, ever.
     total_dropped: u64,
+    metrics: Option<Arc<Metrics>>,
     pending: Pending,
     writer: Writer,
     ring: Ring,
@@ -110,6 +112,7 @@ impl ExtensionLog {
             bucket: Bucket::new(LINES),
             dropped: 0,
             total_dropped: 0,
+            metrics: None,
             pending: Pending::default(),
             writer: Writer::Idle,
             ring: Ring::default(),
@@ -155,7 +158,14 @@ impl ExtensionLog {
                 self.shared.item(stream, &item);
             }
         }
-        self.flush();
+        let mut state = self.shared.lock();
+        state.note_dropped((self.shared.clock)(), &self.shared.newest);
+        self.shared.write_soon(state);
+    }
+
+    /// Counts lines that are not written from now on in `metrics`, too.
+    pub fn count_in(&self, metrics: Arc<Metrics>) {
+        self.shared.lock().metrics = Some(metrics);
     }
 
     /// The last `count` lines, oldest first. Reads files: not for an async task.
@@ -216,6 +226,11 @@ impl Shared {
         line.msg = text[..end].to_owned();
         line.truncated = end < text.len() || cut == Cut::Shortened;
         state.push(line, &self.newest);
+        self.write_soon(state);
+    }
+
+    /// Sees to it that somebody writes what waits: a thread that may wait for the disk, or outside a runtime the caller.
+    fn write_soon(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         if state.writer == Writer::Busy || state.pending.bytes.is_empty() {
             return;
         }
@@ -317,6 +332,9 @@ impl State {
     fn drop_lines(&mut self, lines: u64) {
         self.dropped += lines;
         self.total_dropped += lines;
+        if let Some(metrics) = &self.metrics {
+            metrics.log_dropped(lines);
+        }
     }
 }
 

@@ -86,10 +86,13 @@ fn a_line_is_whole_at_eight_kibibytes_and_cut_one_byte_past() {
 fn a_thousand_lines_at_once_are_taken_and_the_rest_is_one_record() {
     let bench = Bench::new();
     let log = bench.open();
+    let book = crate::host::record::MetricsBook::new();
+    log.count_in(book.of(&crate::protocol::ExtensionId::new("a.b").unwrap()));
     for n in 0..1003 {
         log.line(Stream::Stdout, Level::Info, &n.to_string());
     }
     assert_eq!(log.total_dropped(), 3);
+    assert!(book.to_text().contains("\nsep_log_dropped_total{ext=\"a.b\"} 3\n"));
     bench.pass_time(10);
     log.line(Stream::Stdout, Level::Info, "after");
     let tail = log.tail(3);
