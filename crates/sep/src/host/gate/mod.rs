@@ -29,6 +29,9 @@ mod params;
 mod ports;
 mod serve;
 mod session;
+#[cfg(test)]
+mod tests;
+mod trial;
 
 pub use cursor::CursorKey;
 pub use decide::{Decision, decide};
@@ -37,3 +40,4 @@ pub use grants::{GrantLayers, GrantSet, OperatorGrant, Reason};
 pub use memory::{MAX_KEYS, REMEMBERED, SendMemory};
 pub use owner::{About, Gate, GateParts};
 pub use ports::{Listening, Log, Meter, NotRecorded, Offence, Recorded, Recorder, Services};
+pub use trial::fuzz;

@@ -81,9 +81,12 @@ impl Session {
                     // The session is gone, and with it whoever waits here.
                     return std::future::pending().await;
                 };
+                // A session may have resumed and be suspended anew before anybody looks; then its time begins anew too.
+                let same = Phase::Suspended(since);
                 tokio::select! {
+                    biased;
+                    _ = standing.wait_for(|standing| standing.phase != same) => {}
                     () = sleep_until(since + GRACE) => return,
-                    _ = standing.wait_for(|standing| !suspended(standing)) => {}
                 }
             }
         }
