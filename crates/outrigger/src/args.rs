@@ -16,6 +16,7 @@ use crate::agents::AgentsArgs;
 use crate::approvals::ApprovalsCommand;
 use crate::chat::args::ChatArgs;
 use crate::check::CheckCommand;
+use crate::ext::args::ExtCommand;
 use crate::js::args::JsCommand;
 use crate::receipts::ReceiptsCommand;
 use crate::run::args::RunArgs;
@@ -37,6 +38,7 @@ Examples:
   outrigger check abp -- node my-agent.js
   outrigger chat --provider ollama --model llama3.2
   outrigger js run script.js --allow load_user=./load-user.sh
+  outrigger ext up
   outrigger doctor")]
 pub(crate) struct Cli {
     /// Print one JSON object a line on standard output, and nothing else there.
@@ -84,6 +86,11 @@ pub(crate) enum Command {
     Chat(Box<ChatArgs>),
     /// What a turn of a conversation did: a waterfall of its model calls and tools.
     Trace(TraceArgs),
+    /// Extensions: a host that boxes them, gates every call they make, and writes down what it decided.
+    Ext {
+        #[command(subcommand)]
+        command: ExtCommand,
+    },
     /// Be the child: speak one of the dialects on standard input and output.
     Sidecar {
         #[command(subcommand)]
@@ -137,6 +144,12 @@ pub(crate) enum Dialect {
         after_help = "Examples:\n  outrigger run \"say hello\" --backend claude\n  outrigger check abp -- outrigger sidecar abp-agent claude"
     )]
     AbpAgent(AgentArgs),
+    /// An extension that answers messages and counts them: the one that `outrigger ext new --language rust` begins with.
+    SepAutoreply {
+        /// --text TEXT, --quiet-ms N, --protocol 1.0.0
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// A bridge to the real coding agents: Claude Code, Codex, Cursor and whatever speaks ACP.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Helmor {

@@ -11,6 +11,7 @@ mod config;
 mod doctor;
 mod duration;
 mod exec;
+mod ext;
 mod helmor_sidecar;
 mod js;
 mod receipts;
@@ -29,6 +30,11 @@ use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, Command, Dialect};
 use crate::say::Format;
+
+/// Is the extension that answers messages.
+fn sep_sidecar(options: &[String]) -> ExitCode {
+    outrigger_sep::reference::autoreply::run(options)
+}
 
 fn main() -> ExitCode {
     // The launcher comes before everything else: it must be a small, single-threaded program.
@@ -66,6 +72,8 @@ fn main() -> ExitCode {
         Command::Sidecar { which: Dialect::AbpProcess(args) } => Ok(abp_sidecar::be_process(args)),
         Command::Sidecar { which: Dialect::AbpAgent(args) } => abp_agent::be_agent(args),
         Command::Sidecar { which: Dialect::Helmor { options } } => Ok(helmor_sidecar::be_helmor(options)),
+        Command::Ext { command } => ext::run(command, format),
+        Command::Sidecar { which: Dialect::SepAutoreply { options } } => Ok(sep_sidecar(&options)),
         Command::Doctor => doctor::run(format),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "outrigger", &mut std::io::stdout());

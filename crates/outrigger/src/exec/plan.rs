@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use outrigger_supervise::ready::{Before, Field, Gate, LineMatch, Ready, StdoutGate};
-use outrigger_supervise::sandbox::{Containment, Limits, Network, Request};
+use outrigger_supervise::sandbox::{Containment, Limits, Network, Processes, Request};
 use outrigger_supervise::spec::{LogFile, Logs, Rules, Spec, Stdin};
 use outrigger_supervise::state::{Ask, Backoff, Counted, CrashLimit, Heartbeat, Restart, Retry};
 
@@ -136,6 +136,7 @@ fn sandbox(args: &ExecArgs, cwd: &Path) -> Request {
         },
         read: absolute(&args.read),
         write: absolute(&args.write),
+        processes: Processes::Many,
         limits: Limits {
             open_files: args.open_files,
             file_size_bytes: None,

@@ -219,7 +219,11 @@ struct Number {
     number: u64,
 }
 
-async fn serve(fleet: &Fleet, book: &dyn AddressBook, method: &str, params: Option<&RawValue>) -> Outcome {
+/// Answers one question of the operator, whichever way it came.
+///
+/// # Errors
+/// The error is the answer.
+pub async fn serve(fleet: &Fleet, book: &dyn AddressBook, method: &str, params: Option<&RawValue>) -> Outcome {
     match method {
         "list" => answer(&fleet.list().await),
         "show" => asked(fleet.show(&read::<One>(params)?.id).await),
@@ -316,7 +320,7 @@ fn state(result: Result<super::life::View, AskError>) -> Outcome {
 fn of_ask(error: &AskError) -> ErrorObject {
     let code = match error {
         AskError::Unknown { .. } => code::sep::NOT_FOUND,
-        AskError::State { .. } => code::sep::EXTENSION_NOT_RUNNING,
+        AskError::State { .. } | AskError::NotUp => code::sep::EXTENSION_NOT_RUNNING,
         AskError::Permission { .. } => code::sep::PERMISSION_DENIED,
         AskError::NotRecorded { .. } | AskError::Leaving => code::sep::UNAVAILABLE,
     };

@@ -55,6 +55,17 @@ pub struct FleetOptions {
     pub auto_level: &'static str,
     /// Spreads the waits before restarts; the same seed gives the same waits.
     pub seed: u64,
+    /// Whether extensions run.
+    pub begin: Begin,
+}
+
+/// Whether extensions run in a fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// They do.
+    Running,
+    /// They do not: somebody only wants to look, or to decide for the next host.
+    OnlyLooking,
 }
 
 /// All extensions of a host. Clones are the same fleet.
@@ -81,6 +92,7 @@ pub(super) struct Shared {
     pub(super) cursor_key: CursorKey,
     bus: Arc<Bus>,
     seed: u64,
+    begin: Begin,
     state: Mutex<(StateFile, Ledger)>,
     stewards: Mutex<BTreeMap<ExtensionId, Charge>>,
     /// What was found without a usable id.
@@ -156,6 +168,9 @@ pub enum AskError {
     /// The host is leaving.
     #[error("the host is leaving")]
     Leaving,
+    /// Nothing runs here.
+    #[error("no host is up")]
+    NotUp,
 }
 
 fn suggestion(nearest: &Option<String>) -> String {
@@ -233,7 +248,7 @@ pub struct Scan {
 impl Fleet {
     /// Opens the state of the host, finds extensions and starts those that should run. Must be called within a tokio runtime.
     pub async fn start(options: FleetOptions) -> Result<Self, FleetError> {
-        let FleetOptions { policy, facts, supervisor, messaging, auto_level, seed } = options;
+        let FleetOptions { policy, facts, supervisor, messaging, auto_level, seed, begin } = options;
         let state_dir = policy.state_dir.clone();
         let unusable = |path: &Path| {
             let path = path.to_owned();
@@ -270,6 +285,7 @@ impl Fleet {
             cursor_key: CursorKey::new(key),
             bus,
             seed,
+            begin,
             state: Mutex::new((file, ledger)),
             stewards: Mutex::new(BTreeMap::new()),
             nameless: Mutex::new(Vec::new()),
@@ -365,6 +381,9 @@ impl Fleet {
     /// Starts it, whatever its activation.
     pub async fn start_one(&self, id: &str) -> Result<View, AskError> {
         let (id, post) = self.shared.find(id)?;
+        if self.shared.begin == Begin::OnlyLooking {
+            return Err(AskError::NotUp);
+        }
         let view = post.happen(Event::Start(LaunchReason::Manual)).await.ok_or(AskError::Leaving)?;
         match view.state {
             State::Starting | State::Ready | State::Unresponsive | State::Backoff | State::Stopping => {
@@ -394,7 +413,7 @@ impl Fleet {
         self.shared.agree(&id, None)?;
         post.happen(Event::Enable).await.ok_or(AskError::Leaving)?;
         self.shared.look_again(&id).await;
-        let view = post.happen(Event::Start(LaunchReason::First)).await.ok_or(AskError::Leaving)?;
+        let view = self.shared.begin_one(&post).await?;
         match view.disabled {
             Some(reason) => Err(AskError::State {
                 id,
@@ -416,7 +435,7 @@ impl Fleet {
     pub async fn reset(&self, id: &str) -> Result<View, AskError> {
         let (_, post) = self.shared.find(id)?;
         post.happen(Event::Reset).await.ok_or(AskError::Leaving)?;
-        post.happen(Event::Start(LaunchReason::First)).await.ok_or(AskError::Leaving)
+        self.shared.begin_one(&post).await
     }
 
     /// Gives it permissions; none means all that it declares. Acts on its next call.
@@ -427,7 +446,7 @@ impl Fleet {
             permit(&post, *permission, Permit::Give).await?;
         }
         self.shared.look_again(&id).await;
-        post.happen(Event::Start(LaunchReason::First)).await.ok_or(AskError::Leaving)?;
+        self.shared.begin_one(&post).await?;
         Ok(given)
     }
 
@@ -543,6 +562,14 @@ impl Shared {
         let post = self.stewards().get(id).map(|charge| charge.post.clone());
         if let Some(post) = post {
             let _ = post.orders.send(order).await;
+        }
+    }
+
+    /// Starts what is to be started with the host, in a host where something runs.
+    async fn begin_one(&self, post: &Post) -> Result<View, AskError> {
+        match self.begin {
+            Begin::Running => post.happen(Event::Start(LaunchReason::First)).await.ok_or(AskError::Leaving),
+            Begin::OnlyLooking => Ok(post.show().await.ok_or(AskError::Leaving)?.view),
         }
     }
 
@@ -664,7 +691,7 @@ impl Shared {
             dossier.show_panels();
             self.bus.join(id.clone(), Arc::clone(dossier.subscription()));
         }
-        let starts = event == Event::Admitted;
+        let starts = event == Event::Admitted && self.begin == Begin::Running;
         let _ = post.orders.send(Order::Look(Box::new(found), dossier, event)).await;
         if starts {
             post.happen(Event::Start(LaunchReason::First)).await;

@@ -19,6 +19,6 @@ mod steward;
 pub mod ui;
 mod view;
 
-pub use fleet::{AskError, Fleet, FleetError, FleetOptions, Happening, Scan};
+pub use fleet::{AskError, Begin, Fleet, FleetError, FleetOptions, Happening, Scan};
 pub use invoke::{CallError, Invoked};
 pub use view::{Detail, Exit, HeardEvents, SessionView, Summary};

@@ -6,7 +6,7 @@ use outrigger_sep::reference::fault::Step;
 use outrigger_sep::reference::Draft;
 use serde_json::json;
 
-use crate::fleet_kit::{Host, Site, put};
+use crate::fleet_kit::{Host, Site, first_party, put};
 
 /// A trial that runs in a runtime of its own.
 fn trial<F: Future<Output = ()> + 'static>(name: &'static str, test: fn() -> F) -> Trial {
@@ -32,7 +32,7 @@ const ID: &str = "org.example.fault";
 
 async fn a_good_life() {
     let site = Site::new();
-    put(&Draft::autoreply(), &site.builtin(), "autoreply");
+    put(&first_party(Draft::autoreply()), &site.builtin(), "autoreply");
     let host = site.start().await;
     let id = "org.outrigger.autoreply";
     host.until(id, State::Ready).await;

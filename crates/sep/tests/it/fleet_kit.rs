@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_sep::config::{HostPolicy, UntrustedLocal};
-use outrigger_sep::host::{Fleet, FleetOptions, Happening};
+use outrigger_sep::host::{Begin, Fleet, FleetOptions, Happening};
 use outrigger_sep::manifest::HostFacts;
 use outrigger_sep::mesh::{Embedded, EmbeddedOptions};
-use outrigger_sep::protocol::{ExtensionId, Profile, State};
+use outrigger_sep::protocol::{ExtensionId, Profile, State, TrustLevel};
 use outrigger_sep::reference::fault::Step;
 use outrigger_sep::reference::{Draft, Program};
 use outrigger_supervise::driver::{Settings, Supervisor};
@@ -56,7 +56,7 @@ impl Site {
 
     /// Puts a first-party extension there that plays this script.
     pub(crate) fn fault(&self, id: &str, script: &[Step]) -> PathBuf {
-        put(&Draft::fault(id, script), &self.builtin(), "fault")
+        put(&first_party(Draft::fault(id, script)), &self.builtin(), "fault")
     }
 
     /// Starts the host and looks at the folders once.
@@ -71,6 +71,7 @@ impl Site {
             messaging: Arc::clone(&mesh) as _,
             auto_level: "strict",
             seed: 7,
+            begin: Begin::Running,
         });
         let host = Host { fleet: fleet.await.expect("a fleet"), mesh, policy, place };
         host.fleet.rescan().await;
@@ -81,6 +82,11 @@ impl Site {
 pub(crate) fn supervisor() -> Supervisor {
     let four = std::num::NonZeroUsize::new(4).expect("not zero");
     Supervisor::new(Settings { launcher: Launcher::current_exe(), starting_at_once: four })
+}
+
+/// The same extension, as the makers of the host would ship it.
+pub(crate) fn first_party(draft: Draft) -> Draft {
+    Draft { trust: TrustLevel::FirstParty, ..draft }
 }
 
 /// Puts an extension into a folder; `role` is what this binary is asked to be.
