@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger_sep::config::{HostPolicy, UntrustedLocal};
-use outrigger_sep::host::{Begin, Fleet, FleetOptions, Happening};
-use outrigger_sep::manifest::HostFacts;
-use outrigger_sep::mesh::{Embedded, EmbeddedOptions};
+use libtest_mimic::Trial;
+use outrigger_sep::config::{HostPolicy, Proof, Trusted, UntrustedLocal};
+use outrigger_sep::host::{Begin, Detail, Fleet, FleetOptions, Happening};
+use outrigger_sep::manifest::{Home, HostFacts, examine};
+use outrigger_sep::mesh::{Embedded, EmbeddedOptions, Nowhere};
 use outrigger_sep::protocol::{ExtensionId, Profile, State, TrustLevel};
 use outrigger_sep::reference::fault::Step;
 use outrigger_sep::reference::{Draft, Program};
@@ -59,24 +60,58 @@ impl Site {
         put(&first_party(Draft::fault(id, script)), &self.builtin(), "fault")
     }
 
-    /// Starts the host and looks at the folders once.
-    pub(crate) async fn start(self) -> Host {
-        let Self { place, policy } = self;
-        let mesh = EmbeddedOptions::named("host");
-        let mesh = Arc::new(Embedded::open(place.path().join("mesh.sqlite"), mesh).expect("a mesh"));
-        let fleet = Fleet::start(FleetOptions {
-            policy: policy.clone(),
+    /// Vouches for what lies in `extensions` under this id, as it is now.
+    pub(crate) fn trust(&mut self, id: &str) {
+        let facts = HostFacts::here("0.0.0", Profile::Desktop);
+        let found = examine(&self.extensions().join(id), Home::Configured, &self.policy, &facts);
+        let tree = found.digest.expect("its files can be read");
+        let id = ExtensionId::new(id).expect("an id");
+        self.policy.trusted.push(Trusted { id, proof: Proof::Tree(tree) });
+    }
+
+    /// What a host needs to begin here.
+    pub(crate) fn options(&self) -> FleetOptions {
+        FleetOptions {
+            policy: self.policy.clone(),
             facts: HostFacts::here("0.0.0", Profile::Desktop),
             supervisor: supervisor(),
-            messaging: Arc::clone(&mesh) as _,
+            messaging: Arc::new(Nowhere),
             auto_level: "strict",
             seed: 7,
             begin: Begin::Running,
-        });
+        }
+    }
+
+    /// Starts the host and looks at the folders once.
+    pub(crate) async fn start(self) -> Host {
+        let options = self.options();
+        let Self { place, policy } = self;
+        let mesh = EmbeddedOptions::named("host");
+        let mesh = Arc::new(Embedded::open(place.path().join("mesh.sqlite"), mesh).expect("a mesh"));
+        let fleet = Fleet::start(FleetOptions { messaging: Arc::clone(&mesh) as _, ..options });
         let host = Host { fleet: fleet.await.expect("a fleet"), mesh, policy, place };
         host.fleet.rescan().await;
         host
     }
+}
+
+/// A trial that runs in a runtime of its own.
+pub(crate) fn trial<F: Future<Output = ()> + 'static>(name: &'static str, test: fn() -> F) -> Trial {
+    Trial::test(name, move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.expect("a runtime").block_on(test());
+        Ok(())
+    })
+}
+
+/// A script of the extension that misbehaves.
+pub(crate) fn steps(script: serde_json::Value) -> Vec<Step> {
+    serde_json::from_value(script).expect("a script")
+}
+
+/// The script of one that behaves.
+pub(crate) fn serving() -> Vec<Step> {
+    steps(serde_json::json!([{"do":"attach"},{"do":"serve"}]))
 }
 
 pub(crate) fn supervisor() -> Supervisor {
@@ -149,6 +184,45 @@ impl Host {
         };
         tokio::time::timeout(PATIENCE, listening).await.expect("in time");
         seen
+    }
+
+    pub(crate) fn builtin(&self) -> PathBuf {
+        self.place.path().join("builtin")
+    }
+
+    pub(crate) fn extensions(&self) -> PathBuf {
+        self.place.path().join("extensions")
+    }
+
+    /// Stops everything; the folders stay for another host.
+    pub(crate) async fn end(self) -> Site {
+        let Self { fleet, mesh, policy, place } = self;
+        fleet.shutdown().await;
+        drop((fleet, mesh));
+        Site { place, policy }
+    }
+
+    /// Waits until something that is looked at again and again is so.
+    pub(crate) async fn until_so<F: Future<Output = bool>>(&self, what: &str, mut so: impl FnMut() -> F) {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while !so().await {
+            assert!(std::time::Instant::now() < deadline, "it never came to be that {what}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub(crate) async fn until_known(&self, id: &str) {
+        self.until_so("it is known", async || self.fleet.show(id).await.is_ok()).await;
+    }
+
+    pub(crate) async fn until_detail(&self, id: &str, such: impl Fn(&Detail) -> bool) {
+        self.until_so("it looks so", async || self.fleet.show(id).await.is_ok_and(|detail| such(&detail)))
+            .await;
+    }
+
+    /// Waits until the log of an extension says this.
+    pub(crate) async fn log_says(&self, id: &str, words: &str) {
+        self.until_so(words, async || self.log(id).contains(words)).await;
     }
 
     /// The log of an extension, as text.
