@@ -15,6 +15,7 @@ mod lines;
 mod measure;
 mod mustard;
 mod peer;
+mod sep;
 mod spawn;
 mod steerable;
 mod table;
@@ -48,6 +49,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("abp-memory", Bench::Figures(abp::memory)),
     ("steerable", Bench::Figures(steerable::bench)),
     ("helmor", Bench::Figures(helmor::bench)),
+    ("sep", Bench::Figures(sep::bench)),
 ];
 
 fn main() -> Result<ExitCode> {
@@ -55,6 +57,9 @@ fn main() -> Result<ExitCode> {
         return Ok(code);
     }
     if let Some(played) = abp::intercept() {
+        return played.map(|()| ExitCode::SUCCESS);
+    }
+    if let Some(played) = sep::intercept() {
         return played.map(|()| ExitCode::SUCCESS);
     }
     if let Some(played) = helmor::intercept() {

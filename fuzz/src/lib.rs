@@ -20,6 +20,7 @@ mod helmor;
 mod lines;
 mod mustard;
 mod rpc;
+mod sep;
 mod sse;
 mod tape;
 
@@ -41,6 +42,11 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("abp", abp::abp),
     ("sse", sse::sse),
     ("helmor", helmor::helmor),
+    ("sep_manifest", sep::sep_manifest),
+    ("sep_policy", sep::sep_policy),
+    ("sep_frames", sep::sep_frames),
+    ("sep_lifecycle", sep::sep_lifecycle),
+    ("sep_android", sep::sep_android),
 ];
 
 pub use abp::abp;
@@ -49,6 +55,7 @@ pub use helmor::helmor;
 pub use lines::lines;
 pub use mustard::mustard;
 pub use rpc::rpc;
+pub use sep::{sep_android, sep_frames, sep_lifecycle, sep_manifest, sep_policy};
 pub use sse::sse;
 pub use tape::tape;
 
