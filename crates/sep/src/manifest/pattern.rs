@@ -77,6 +77,28 @@ fn lower_word(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
+    use std::collections::BTreeSet;
+
+    /// All patterns in a schema. A member of `properties` that is named like the word would be an object, not a text.
+    fn collect<'s>(schema: &'s Value, found: &mut BTreeSet<&'s str>) {
+        match schema {
+            Value::Object(words) => {
+                found.extend(words.get("pattern").and_then(Value::as_str));
+                words.values().for_each(|value| collect(value, found));
+            }
+            Value::Array(parts) => parts.iter().for_each(|part| collect(part, found)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    #[test]
+    fn the_patterns_of_the_schema_are_exactly_those_that_have_a_matcher() {
+        let schema: Value = serde_json::from_str(super::super::SCHEMA).expect("the schema is JSON");
+        let mut used = BTreeSet::new();
+        collect(&schema, &mut used);
+        assert_eq!(used, PATTERNS.iter().map(|pattern| pattern.text).collect());
+    }
 
     #[test]
     fn each_matcher_accepts_what_its_pattern_does() {
