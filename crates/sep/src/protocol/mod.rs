@@ -23,8 +23,8 @@ pub use id::{BadId, ExtensionId, SessionId};
 pub use limits::Limits;
 pub use method::{CANCEL, Entry, ExtensionMethod, Form, HostMethod, METHODS};
 pub use panel::{
-    Action, ActionStyle, ICONS, Input, InputKind, Node, PanelDraft, PanelPatch, Row, ToastFate, ToastLevel, Tone,
-    UpdatePanel,
+    Action, ActionStyle, ICONS, Input, InputKind, Node, PanelDraft, PanelPatch, Row, ToastFate, ToastLevel,
+    Tone, UpdatePanel,
 };
 pub use requests::{
     Attach, AttachResult, AttachmentJson, Capabilities, CapabilitiesExtension, CapabilitiesPlatform,
