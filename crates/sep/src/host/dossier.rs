@@ -23,7 +23,8 @@ use super::view::Exit;
 use crate::config::{self, TracePolicy};
 use crate::manifest::{Admission, Found, Manifest, SandboxLevel};
 use crate::protocol::{
-    DeniedTopic, ExtensionId, LaunchReason, Permission, Profile, SessionId, State, TrustLevel, V1_1, Version,
+    DeniedTopic, ExitKind, ExtensionId, LaunchReason, Permission, Profile, SessionId, State, TrustLevel,
+    V1_1, Version,
 };
 
 /// What belongs to one extension as it was found; a changed manifest makes another one.
@@ -115,6 +116,7 @@ impl Dossier {
             about,
         });
         let Belongings { log, trace } = belongings;
+        log.count_in(Arc::clone(&metrics));
         Some(Arc::new(Self {
             terms: terms(shared, &manifest, &admission, &id),
             gate,
@@ -155,12 +157,31 @@ impl Dossier {
         }
     }
 
+    /// A permission was given or taken back while it runs: its panels come or go.
+    pub(super) fn permitted(&self, permission: Permission, ready: bool) {
+        if permission == Permission::ToolsRegister && self.grants.granted().contains(&permission) {
+            self.show_panels();
+            if ready {
+                self.panels.activate(&self.id);
+            }
+        }
+    }
+
+    /// Brings the numbers that are not counted but looked at up to date.
+    pub(super) fn look_at_queue(&self) {
+        if let Some(outbox) = self.subscription.outbox() {
+            let tally = outbox.tally();
+            self.metrics.set_queue(usize::try_from(tally.waiting).unwrap_or(usize::MAX), tally.waiting_bytes);
+        }
+    }
+
     pub(super) fn subscription(&self) -> &Arc<Subscription> {
         &self.subscription
     }
 
     /// The desk of a new session; events begin to wait for it.
     pub(super) fn desk(&self, session: &SessionId) -> Arc<Desk> {
+        self.listening.reset(&self.manifest.events);
         self.subscription.begin(&self.topics(), &self.grants.granted());
         self.gate.desk(session.clone())
     }
@@ -221,6 +242,9 @@ impl Dossier {
     pub(super) fn ended(&self, session: Option<&SessionId>, exit: &Exit) {
         self.subscription.end();
         self.metrics.exited(exit.kind);
+        if exit.kind == ExitKind::Reclaimed {
+            self.metrics.incident(Incident::Reclaimed);
+        }
         let code = exit.code.map(|code| format!(" with code {code}"));
         let signal = exit.signal.map(|signal| format!(" by signal {signal}"));
         let detail = exit.detail.as_ref().map(|detail| format!(": {detail}"));
@@ -249,7 +273,9 @@ impl Dossier {
             State::Disabled | State::Removed | State::Invalid | State::Blocked | State::NeedsConsent => {
                 self.panels.withdraw(&self.id);
             }
-            State::Starting | State::Unresponsive | State::Resuming | State::Stopping => {}
+            State::Starting => self.panels.start(&self.id),
+            State::Unresponsive => self.metrics.incident(Incident::HealthMissed),
+            State::Resuming | State::Stopping => {}
         }
         if transition.from == State::Disabled || transition.from == State::NeedsConsent {
             self.show_panels();

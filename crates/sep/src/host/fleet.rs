@@ -27,7 +27,7 @@ use super::record::{Audit, AuditError, AuditKind, Entry, MetricsBook, Ruling, Tr
 use super::steward::{Order, Permit, Post, Shown};
 use super::ui::{Notices, Panels};
 use super::view::{Detail, Exit, HeardEvents, Summary, millis};
-use crate::config::HostPolicy;
+use crate::config::{HostPolicy, TracePolicy};
 use crate::manifest::{self, Found, HostFacts, Standing};
 use crate::mesh::Messaging;
 use crate::protocol::{
@@ -293,6 +293,10 @@ impl Fleet {
             scanning: tokio::sync::Mutex::new(()),
             leaving: Notify::new(),
         });
+        if shared.policy.trace == TracePolicy::Unredacted {
+            shared.note(None, AuditKind::Policy, "trace", "unredacted");
+        }
+        shared.note(None, AuditKind::Policy, "host", "start");
         if moved_aside {
             shared.note(None, AuditKind::Policy, "state_unreadable", "moved_aside");
         }

@@ -24,6 +24,12 @@ impl ListensTo {
         Self { subscription, grants, wanted, epoch: AtomicU64::new(0) }
     }
 
+    /// A new session begins: it wants what its manifest says.
+    pub(super) fn reset(&self, topics: &[String]) {
+        *self.wanted() = topics.iter().cloned().collect();
+        self.epoch.fetch_add(1, Ordering::Release);
+    }
+
     fn wanted(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }

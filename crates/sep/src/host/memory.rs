@@ -58,6 +58,7 @@ pub(super) async fn keep_looking(fleet: Weak<Shared>) {
         for (Watched { generation, dossier, .. }, usage) in watched.into_iter().zip(usage) {
             let Some(usage) = usage else { continue };
             dossier.metrics.set_rss(usage.rss_bytes);
+            dossier.look_at_queue();
             let limit = dossier.admission.limits.memory_bytes;
             if usage.rss_bytes > limit {
                 let why = format!(

@@ -260,11 +260,14 @@ impl Start {
                 Ok(conversation)
             }
             Err(InitializeError::Incompatible { detail, said }) => {
+                // What it asked for right behind its answer is answered too.
+                desk.leaving();
                 let _ = talking.set(Talking { conversation, desk });
                 self.tell(Told::Incompatible(format!("{detail}: it said {said}"))).await;
                 Err(Begin::Told)
             }
             Err(InitializeError::Refused(error)) => {
+                desk.leaving();
                 self.tell(Told::InitializeFailed(error.to_string())).await;
                 Err(Begin::Told)
             }

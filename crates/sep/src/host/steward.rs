@@ -448,7 +448,11 @@ impl Steward {
             .filter(|current| running.is_none_or(|running| !Arc::ptr_eq(running, current)));
         for dossier in running.into_iter().chain(current) {
             match permit {
-                Permit::Give => dossier.gate.grant(permission)?,
+                Permit::Give => {
+                    dossier.gate.grant(permission)?;
+                    let view = self.life.view().state;
+                    dossier.permitted(permission, matches!(view, State::Ready | State::Unresponsive));
+                }
                 Permit::TakeBack => dossier.gate.revoke(permission)?,
             }
         }
