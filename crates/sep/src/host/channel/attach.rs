@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::greeting::{self, Greeting};
 use super::kin;
 use super::rendezvous::{Door, Rendezvous};
+use super::run_dir::RunDir;
 use super::token::{Token, wipe};
 use crate::protocol::words::words;
 use crate::protocol::{AttachResult, Fault, Sdk, SessionId};
@@ -123,7 +124,7 @@ impl Rendezvous {
         match door {
             Door::Pair(stream) => attach_pair(stream, secret, &*witness).await,
             Door::Unix { listener, _dir } => {
-                let door = UnixDoor { listener, expected };
+                let door = UnixDoor { listener, expected, _dir };
                 attach_by_door(door, secret, witness).await
             }
             Door::Tcp(listener) => attach_by_door(TcpDoor { listener }, secret, witness).await,
@@ -169,6 +170,8 @@ trait Entrance {
 struct UnixDoor {
     listener: UnixListener,
     expected: Expected,
+    /// Goes with the door, before the one who attached is welcomed: it never sees a trace of the place.
+    _dir: RunDir,
 }
 
 impl Entrance for UnixDoor {
