@@ -11,7 +11,7 @@
 //! * [`config`] is the policy of a host, as a file.
 //! * [`mesh`] is what extensions talk about: messages, contacts and presence, behind one trait.
 //! * [`host`] is the end that drives: lifecycle, channel, gate, events, panels, records.
-//! * [`extension`] is the kit for authors; [`reference`] has the extensions that ship.
+//! * [`extension`] is the kit for authors; [`mod@reference`] has the extensions that ship.
 
 pub mod config;
 pub mod extension;

@@ -12,7 +12,7 @@ use super::channel::{Refusal, TraceTap, now_ms};
 use super::events::{Outbox, Subscription, Topic};
 use super::fleet::Shared;
 use super::gate::{About, Desk, Gate, GateParts, GrantLayers, GrantSet, Listening, OperatorGrant, Services};
-use super::life::{Activation, AndroidTerms, LifeTerms, Transition, View};
+use super::life::{Activation, AndroidTerms, Ground, LifeTerms, Transition, View};
 use super::listening::ListensTo;
 use super::record::log::{Level, Stream};
 use super::record::{
@@ -255,6 +255,7 @@ impl Dossier {
 
     pub(super) fn changed(&self, session: Option<&SessionId>, transition: &Transition, view: &View) {
         self.metrics.set_state(transition.to);
+        self.follow_ground(view.ground);
         let what = format!("{}_to_{}", transition.from, transition.to);
         self.note(session, AuditKind::Lifecycle, &what, Ruling::Allow, &transition.cause);
         self.host_says(&format!("{} → {} ({})", transition.from, transition.to, transition.cause));
@@ -279,6 +280,17 @@ impl Dossier {
         }
         if transition.from == State::Disabled || transition.from == State::NeedsConsent {
             self.show_panels();
+        }
+    }
+
+    /// In the background half as many events may be on their way.
+    fn follow_ground(&self, ground: Ground) {
+        if let Some(outbox) = self.subscription.outbox() {
+            let window = self.admission.limits.event_window;
+            outbox.set_window(match ground {
+                Ground::Foreground => window,
+                Ground::Background => (window / 2).max(1),
+            });
         }
     }
 

@@ -665,7 +665,10 @@ impl Shared {
                 let dossier = Dossier::new(self, &found, belongings, operator, revoked);
                 let event = match agreement {
                     Agreement::Given(_) => Event::Admitted,
-                    Agreement::Needed(_) if self.policy.grants.contains_key(id) => Event::Admitted,
+                    // What the policy grants was agreed to by whoever wrote it; but not when nobody knows what was agreed to.
+                    Agreement::Needed(_) if self.policy.grants.contains_key(id) && !self.forgot() => {
+                        Event::Admitted
+                    }
                     Agreement::Needed(needed) => {
                         let needed: Vec<&str> = needed.iter().map(|permission| permission.as_str()).collect();
                         let detail = match needed.is_empty() {
@@ -744,6 +747,12 @@ impl Shared {
             let _ = file.save(ledger);
         }
         ledger.agreement(id, asking)
+    }
+
+    /// Whether what earlier hosts had written down could not be read.
+    fn forgot(&self) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1.moved_aside().is_some()
     }
 
     fn revoked(&self, id: &ExtensionId) -> Vec<Permission> {

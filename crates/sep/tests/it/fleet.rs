@@ -152,13 +152,15 @@ async fn leaves() {
 async fn final_codes() {
     for (code, reason) in [(76, FailedReason::Incompatible), (78, FailedReason::Config)] {
         let site = Site::new();
-        let script =
-            json!([{"do":"attach"},{"do":"serve","until":"sep.initialize"},{"do":"exit","code":code}]);
+        // The first is the word of one that was asked to begin, the second of one that had begun.
+        let script = match code {
+            76 => json!([{"do":"attach"},{"do":"exit","code":code}]),
+            _ => json!([{"do":"attach"},{"do":"serve","until":"sep.health"},{"do":"exit","code":code}]),
+        };
         site.fault(ID, &steps(script));
         let host = site.start().await;
         host.until(ID, State::Failed).await;
         let detail = host.fleet.show(ID).await.expect("there");
-        // 76 is the word of one that was asked to begin; once it had begun, its end is a crash.
         assert_eq!((detail.summary.failed, detail.exits.len()), (Some(reason), 1), "code {code}");
         host.end().await;
     }
