@@ -264,24 +264,24 @@ fn show_node(node: &Value, depth: usize) {
     match text(node, "type") {
         "separator" => anstream::println!("{pad}──────"),
         "kv" => {
-            for row in node["rows"].as_array().into_iter().flatten() {
+            for row in node["items"].as_array().into_iter().flatten() {
                 anstream::println!(
                     "{pad}{:<20} {}",
                     printable(text(row, "key")),
                     printable(text(row, "value"))
                 );
             }
-            if node["rows"].is_null() {
-                anstream::println!("{pad}{:<20} {}", words("key"), words("value"));
-            }
         }
-        "progress" => anstream::println!("{pad}{} {}", words("label"), node["value"]),
+        "progress" => {
+            let (value, max) =
+                (node["value"].as_u64().unwrap_or(0), node["max"].as_u64().unwrap_or(100).max(1));
+            let filled = usize::try_from(value * 20 / max).unwrap_or(0).min(20);
+            let bar = "█".repeat(filled) + &"░".repeat(20 - filled);
+            anstream::println!("{pad}{bar} {value}/{max} {}", words("label"));
+        }
         "list" => {
             for item in node["items"].as_array().into_iter().flatten() {
-                match item.as_str() {
-                    Some(text) => anstream::println!("{pad}• {}", printable(text)),
-                    None => show_node(item, depth + 1),
-                }
+                show_node(item, depth + 1);
             }
         }
         _ => anstream::println!("{pad}{}", words("text")),

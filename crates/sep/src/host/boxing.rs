@@ -81,6 +81,8 @@ pub(super) fn environment(id: &ExtensionId, launch: &Launch, home: &Home) -> Vec
         ("HOME".into(), home.data.clone().into()),
         ("TMPDIR".into(), home.temporary.clone().into()),
         ("LANG".into(), "C.UTF-8".into()),
+        // What Python would write beside its sources would make them other files than those that were approved.
+        ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
         ("SEP_HOST".into(), "1".into()),
         ("SEP_EXTENSION_ID".into(), id.as_str().into()),
         ("SEP_PROTOCOL_MAX".into(), V1_1.to_string().into()),

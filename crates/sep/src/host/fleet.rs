@@ -26,7 +26,7 @@ use super::pace::Pace;
 use super::record::{Audit, AuditError, AuditKind, Entry, MetricsBook, Ruling, TracedFrame};
 use super::steward::{Order, Permit, Post, Shown};
 use super::ui::{Notices, Panels};
-use super::view::{Detail, Exit, HeardEvents, Summary, millis};
+use super::view::{Detail, Exit, HeardEvents, Summary, millis, worst};
 use crate::config::{HostPolicy, TracePolicy};
 use crate::manifest::{self, Found, HostFacts, Standing};
 use crate::mesh::Messaging;
@@ -308,49 +308,20 @@ impl Fleet {
 
     /// Looks at the folders now: new extensions get a steward, changed ones are looked at again, vanished ones are stopped.
     pub async fn rescan(&self) -> Scan {
-        let _one_at_a_time = self.shared.scanning.lock().await;
-        let (policy, facts) = (self.shared.policy.clone(), self.shared.facts.clone());
-        let looking = tokio::task::spawn_blocking(move || manifest::discover(&policy, &facts));
-        // Discovery never panics on what it finds; if it did, nothing would have been found.
-        let all = looking.await.unwrap_or_default();
-        let mut scan = Scan { found: all.len(), changed: Vec::new(), removed: Vec::new() };
-        let mut nameless = Vec::new();
-        let mut here = Vec::new();
-        for found in all {
-            match found.id.clone() {
-                Some(id) => {
-                    here.push(id.clone());
-                    if self.shared.look(&id, found).await {
-                        scan.changed.push(id);
-                    }
-                }
-                None => nameless.push(found),
-            }
-        }
-        *self.shared.nameless.lock().unwrap_or_else(PoisonError::into_inner) = nameless;
-        let gone: Vec<(ExtensionId, Post)> = {
-            let stewards = self.shared.stewards();
-            let gone = stewards.iter().filter(|(id, _)| !here.contains(id));
-            gone.map(|(id, charge)| (id.clone(), charge.post.clone())).collect()
-        };
-        for (id, post) in gone {
-            if post.show().await.is_some_and(|shown| shown.view.state != State::Removed) {
-                post.happen(Event::Removed).await;
-                self.shared.bus.leave(&id);
-                scan.removed.push(id);
-            }
-        }
-        let Scan { found, changed, removed } = scan.clone();
-        self.shared.announce(Happening::Scanned { time_ms: now_ms(), found, changed, removed });
-        scan
+        self.shared.rescan().await
     }
 
     /// Looks at the folders whenever something changes in them, until the host leaves.
     pub async fn keep_scanning(&self) -> io::Result<()> {
         loop {
             // Before the look, so that nothing is missed between them.
-            let folders = self.shared.folders()?;
+            let watched = self.shared.known_folders();
+            let folders = Folders::watch(watched.iter().map(PathBuf::as_path))?;
             self.rescan().await;
+            if self.shared.known_folders() != watched {
+                // There are folders that nobody watched while they were looked at.
+                continue;
+            }
             tokio::select! {
                 changed = folders.changed() => changed?,
                 () = tokio::time::sleep(LOOK_AGAIN), if !folders.absent.is_empty() => {}
@@ -553,6 +524,45 @@ impl Fleet {
 }
 
 impl Shared {
+    /// See [`Fleet::rescan`].
+    pub(super) async fn rescan(self: &Arc<Self>) -> Scan {
+        let _one_at_a_time = self.scanning.lock().await;
+        let (policy, facts) = (self.policy.clone(), self.facts.clone());
+        let looking = tokio::task::spawn_blocking(move || manifest::discover(&policy, &facts));
+        // Discovery never panics on what it finds; if it did, nothing would have been found.
+        let all = looking.await.unwrap_or_default();
+        let mut scan = Scan { found: all.len(), changed: Vec::new(), removed: Vec::new() };
+        let mut nameless = Vec::new();
+        let mut here = Vec::new();
+        for found in all {
+            match found.id.clone() {
+                Some(id) => {
+                    here.push(id.clone());
+                    if self.look(&id, found).await {
+                        scan.changed.push(id);
+                    }
+                }
+                None => nameless.push(found),
+            }
+        }
+        *self.nameless.lock().unwrap_or_else(PoisonError::into_inner) = nameless;
+        let gone: Vec<(ExtensionId, Post)> = {
+            let stewards = self.stewards();
+            let gone = stewards.iter().filter(|(id, _)| !here.contains(id));
+            gone.map(|(id, charge)| (id.clone(), charge.post.clone())).collect()
+        };
+        for (id, post) in gone {
+            if post.show().await.is_some_and(|shown| shown.view.state != State::Removed) {
+                post.happen(Event::Removed).await;
+                self.bus.leave(&id);
+                scan.removed.push(id);
+            }
+        }
+        let Scan { found, changed, removed } = scan.clone();
+        self.announce(Happening::Scanned { time_ms: now_ms(), found, changed, removed });
+        scan
+    }
+
     pub(super) fn program(&self) -> Program {
         Program { name: "outrigger".to_owned(), version: self.facts.version.clone() }
     }
@@ -684,12 +694,12 @@ impl Shared {
                 (dossier, event)
             }
             _ => {
-                let detail = found
-                    .findings
-                    .iter()
-                    .map(|finding| format!("{}: {}", finding.code, finding.message))
-                    .next();
-                let event = Event::NotAdmitted(standing_state(found.standing), detail.unwrap_or_default());
+                let detail = worst(&found).unwrap_or_default();
+                let tampered = found.findings.iter().any(|finding| finding.code == manifest::code::TAMPERED);
+                let event = match tampered {
+                    true => Event::Disable(DisabledReason::Tampered),
+                    false => Event::NotAdmitted(standing_state(found.standing), detail),
+                };
                 (None, event)
             }
         };
@@ -818,12 +828,13 @@ impl Shared {
         Ok(answer)
     }
 
-    fn folders(&self) -> io::Result<Folders> {
-        let roots = self.policy.builtin_dir.iter().chain(&self.policy.extensions_dirs).map(PathBuf::as_path);
+    /// The folders in which something may change.
+    fn known_folders(&self) -> Vec<PathBuf> {
+        let roots = self.policy.builtin_dir.iter().chain(&self.policy.extensions_dirs).cloned();
         let stewards = self.stewards();
         let nameless = self.nameless.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = stewards.values().map(|charge| charge.found.dir.as_path());
-        Folders::watch(roots.chain(known).chain(nameless.iter().map(|found| found.dir.as_path())))
+        let known = stewards.values().map(|charge| &charge.found.dir);
+        roots.chain(known.chain(nameless.iter().map(|found| &found.dir)).cloned()).collect()
     }
 }
 

@@ -180,7 +180,14 @@ impl Start {
                 .await;
         match prepared {
             Ok(Ok(launch)) => Ok(launch),
-            Ok(Err(error)) => Err((trouble(&error), error.to_string())),
+            Ok(Err(error)) => {
+                if error == LaunchError::Changed {
+                    // It is decided about anew, and the next try starts what was found then.
+                    let shared = Arc::clone(&self.shared);
+                    tokio::spawn(async move { shared.rescan().await });
+                }
+                Err((trouble(&error), error.to_string()))
+            }
             Err(panic) => Err((SpawnTrouble::Other, panic.to_string())),
         }
     }

@@ -160,7 +160,7 @@ impl Summary {
             phase: None,
             disabled: None,
             failed: None,
-            detail: found.findings.first().map(|finding| finding.message.clone()),
+            detail: worst(found),
             trust: found.admission.as_ref().map(|admission| admission.trust),
             pid: None,
             uptime_ms: None,
@@ -184,6 +184,13 @@ impl Summary {
             ..self
         }
     }
+}
+
+/// What stands most in the way of an extension.
+pub(super) fn worst(found: &Found) -> Option<String> {
+    let worst = found.findings.iter().min_by_key(|finding| finding.severity)?;
+    let at = if worst.path.is_empty() { String::new() } else { format!(" at {}", worst.path) };
+    Some(format!("{}{at}: {}", worst.code, worst.message))
 }
 
 pub(super) fn millis(duration: std::time::Duration) -> u64 {
