@@ -65,6 +65,8 @@ pub(crate) enum ExtCommand {
     Rescan(Place),
     /// What happens to extensions, as it happens.
     Watch(Place),
+    /// The address of the host's own node, to be written to.
+    Node(Place),
     /// Messages of the host's own node: send one, list them.
     Message {
         #[command(subcommand)]

@@ -140,7 +140,9 @@ pub(crate) fn trust(id: &str, place: &Place, format: Format) -> anyhow::Result<(
                 "  written to {}; a host reads it when it starts",
                 site.policy_file.display()
             );
-            anstream::eprintln!("  when a file of it changes it will not start until you trust it again");
+            anstream::eprintln!(
+                "  when a file of it changes it is switched off until you trust it again and `ext enable` it"
+            );
         }
     }
     Ok(())

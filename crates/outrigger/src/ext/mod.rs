@@ -82,6 +82,15 @@ async fn serve(command: ExtCommand, format: Format) -> anyhow::Result<ExitCode> 
             show::scan(&scan, format);
         }
         ExtCommand::Watch(place) => watch(&place, format).await?,
+        ExtCommand::Node(place) => {
+            let node = ask(&place, Needs::Up, "node", json!({})).await?;
+            match format {
+                Format::Json => {
+                    say::members(&[("event", json!("node")), ("address", node["address"].clone())])
+                }
+                Format::Text => anstream::println!("{}", node["address"].as_str().unwrap_or_default()),
+            }
+        }
         ExtCommand::Message { command } => message(command, format).await?,
         ExtCommand::Contacts { command } => contacts(command, format).await?,
         ExtCommand::Audit { command: AuditCommand::Verify(place) } => return verify(&place, format),

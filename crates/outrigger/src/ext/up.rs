@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use outrigger_sep::config::{Activation, TracePolicy};
-use outrigger_sep::host::control::{AddressBook, Door};
+use outrigger_sep::host::control::{AddressBook, Door, SOCKET};
 use outrigger_sep::host::{Begin, Fleet, FleetOptions, Happening};
 use outrigger_sep::mesh::lxmf::{Interface, Lxmf, LxmfOptions};
 use outrigger_sep::mesh::{Address, Embedded, EmbeddedOptions, Entry, Messaging};
@@ -38,6 +38,9 @@ pub(crate) async fn up(args: UpArgs, format: Format) -> anyhow::Result<ExitCode>
     }
     if args.lazy {
         site.policy.activation = Activation::Lazy;
+    }
+    if let Some(pid) = already_up(&site).await {
+        bail!("a host is up in {} already: process {pid}", site.home.display());
     }
     for folder in &site.policy.extensions_dirs {
         std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
@@ -99,6 +102,12 @@ pub(crate) async fn up(args: UpArgs, format: Format) -> anyhow::Result<ExitCode>
         say::line(&json!({ "event": "down" }));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The process that serves the socket in the state, if one does. The lock of the state decides; this is for the message.
+async fn already_up(site: &Site) -> Option<i32> {
+    let stream = tokio::net::UnixStream::connect(site.policy.state_dir.join(SOCKET)).await.ok()?;
+    stream.peer_cred().ok()?.pid()
 }
 
 /// The network and the people it knows.

@@ -5,6 +5,7 @@ mod abp_sdk;
 mod agents;
 mod chat;
 mod cli;
+mod ext;
 mod helmor;
 mod js;
 mod misbehave;
