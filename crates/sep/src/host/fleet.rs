@@ -10,6 +10,7 @@ use outrigger_policy::Millis;
 use outrigger_supervise::driver::Supervisor;
 use outrigger_supervise::state::Moment;
 use serde::Serialize;
+use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, broadcast, oneshot};
 use tokio::time::Instant;
 
@@ -23,6 +24,7 @@ use super::life::{Activation, Event, Life, LifeTerms, PlatformSignal, Transition
 use super::listening::EventsCounted;
 use super::memory::{self, MemoryWatch};
 use super::pace::Pace;
+use super::platform::Position;
 use super::record::{Audit, AuditError, AuditKind, Entry, MetricsBook, Ruling, TracedFrame};
 use super::steward::{Order, Permit, Post, Shown};
 use super::ui::{Notices, Panels};
@@ -99,6 +101,8 @@ pub(super) struct Shared {
     nameless: Mutex<Vec<Found>>,
     happenings: broadcast::Sender<Arc<Happening>>,
     scanning: tokio::sync::Mutex<()>,
+    /// Held while a signal goes round, so that nobody hears signals in another order than they came.
+    platform: tokio::sync::Mutex<Position>,
     leaving: Notify,
 }
 
@@ -291,6 +295,7 @@ impl Fleet {
             nameless: Mutex::new(Vec::new()),
             happenings: broadcast::Sender::new(KEPT_HAPPENINGS),
             scanning: tokio::sync::Mutex::new(()),
+            platform: tokio::sync::Mutex::new(Position::default()),
             leaving: Notify::new(),
         });
         if shared.policy.trace == TracePolicy::Unredacted {
@@ -438,8 +443,12 @@ impl Fleet {
         Ok(all.to_vec())
     }
 
-    /// What the platform did, for everybody or for one.
+    /// What the platform did, for everybody or for one. Whoever is found later hears of what was for everybody.
     pub async fn signal(&self, signal: PlatformSignal, only: Option<&ExtensionId>) {
+        let mut position = self.shared.platform.lock().await;
+        if only.is_none() {
+            position.note(signal);
+        }
         let posts: Vec<Post> = {
             let stewards = self.shared.stewards();
             let meant = stewards.iter().filter(|(id, _)| only.is_none_or(|only| only == *id));
@@ -448,6 +457,11 @@ impl Fleet {
         for post in posts {
             post.happen(Event::Signal(signal)).await;
         }
+    }
+
+    /// Ends when the host begins to leave, also if nobody looks at that moment.
+    pub(super) fn left(&self) -> Notified<'_> {
+        self.shared.leaving.notified()
     }
 
     /// The conversation with an extension that runs.
@@ -659,7 +673,7 @@ impl Shared {
     async fn admit(self: &Arc<Self>, id: &ExtensionId, found: Found) {
         let belongings = self.belongings(id, &found);
         let (dossier, event) = match (&found.manifest, &found.admission, belongings.clone()) {
-            (Some(manifest), Some(admission), Some(belongings)) if found.standing == Standing::Admitted => {
+            (Some(manifest), Some(admission), Some(belongings)) if may_be_shown(found.standing) => {
                 let asking = Asking {
                     version: &manifest.version,
                     declared: &manifest.permissions,
@@ -674,6 +688,10 @@ impl Shared {
                 let operator = operator_grant(self, id, manifest, admission, &agreed);
                 let dossier = Dossier::new(self, &found, belongings, operator, revoked);
                 let event = match agreement {
+                    // It is as welcome as any other; only nobody here can run it.
+                    _ if found.standing == Standing::Unavailable => {
+                        Event::NotAdmitted(State::Unavailable, worst(&found).unwrap_or_default())
+                    }
                     Agreement::Given(_) => Event::Admitted,
                     // What the policy grants was agreed to by whoever wrote it; but not when nobody knows what was agreed to.
                     Agreement::Needed(_) if self.policy.grants.contains_key(id) && !self.forgot() => {
@@ -710,6 +728,12 @@ impl Shared {
         }
         let starts = event == Event::Admitted && self.begin == Begin::Running;
         let _ = post.orders.send(Order::Look(Box::new(found), dossier, event)).await;
+        {
+            let position = self.platform.lock().await;
+            for signal in position.missed() {
+                post.happen(Event::Signal(signal)).await;
+            }
+        }
         if starts {
             post.happen(Event::Start(LaunchReason::First)).await;
         }
@@ -905,6 +929,14 @@ pub(super) fn standing_state(standing: Standing) -> State {
         Standing::Blocked => State::Blocked,
         Standing::Unavailable => State::Unavailable,
         Standing::Admitted => State::Stopped,
+    }
+}
+
+/// Whether people see the panels of such an extension, usable or not.
+fn may_be_shown(standing: Standing) -> bool {
+    match standing {
+        Standing::Admitted | Standing::Unavailable => true,
+        Standing::Invalid | Standing::Blocked => false,
     }
 }
 

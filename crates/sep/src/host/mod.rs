@@ -13,6 +13,7 @@ pub mod life;
 mod listening;
 mod memory;
 mod pace;
+mod platform;
 mod process;
 pub mod record;
 mod steward;

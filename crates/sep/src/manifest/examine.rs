@@ -43,9 +43,11 @@ pub fn examine(dir: &Path, home: Home, policy: &HostPolicy, facts: &HostFacts) -
     found.findings.sort();
     found.findings.dedup();
     found.standing = standing(&found.findings);
-    if found.standing != Standing::Admitted {
-        found.admission = None;
-        found.resolved = None;
+    match found.standing {
+        Standing::Admitted => {}
+        // What was decided about it is shown, although nobody here can run it.
+        Standing::Unavailable => found.resolved = None,
+        Standing::Invalid | Standing::Blocked => (found.admission, found.resolved) = (None, None),
     }
     found
 }

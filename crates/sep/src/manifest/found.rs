@@ -25,7 +25,7 @@ pub struct Found {
     pub manifest: Option<Arc<Manifest>>,
     /// Everything that was noticed, sorted by path.
     pub findings: Vec<Finding>,
-    /// What it may be and use, if it may run.
+    /// What it may be and use, if it may run; also when nobody on this platform can run it.
     pub admission: Option<Admission>,
     /// What its files are, if they could all be read. An operator who approves them writes this down.
     pub digest: Option<TreeDigest>,
