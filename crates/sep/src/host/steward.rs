@@ -464,6 +464,11 @@ impl Steward {
         if let Some(dossier) = &self.dossier {
             let session = self.running.as_ref().and_then(|running| running.session.as_ref());
             dossier.changed(session.map(|session| &session.id), transition, &view);
+        } else if let Some(id) = &self.found.id
+            && matches!(transition.to, State::Invalid | State::Blocked | State::Disabled | State::Removed)
+        {
+            // What is there now has no panels; what was there before may have had some.
+            self.shared.panels.withdraw(id);
         }
         self.shared.announce(Happening::changed(self.found.id.as_ref(), transition, &view));
     }
