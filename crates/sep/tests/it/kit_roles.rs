@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::thread;
 
+use outrigger_sep::config::PACKAGED_RUNTIME;
 use outrigger_sep::extension::{
     self, ActionReply, Event, Extension, HostClient, HostError, Shutdown, Trouble, Welcome,
 };
@@ -11,13 +12,22 @@ use outrigger_sep::reference::{autoreply, fault};
 
 /// Is the extension that the arguments name, if they name one.
 pub(crate) fn intercept() -> Option<ExitCode> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    if is_packaged_runtime() && args.first().is_none_or(|first| first != "__extension") {
+        args.insert(0, "__extension".to_owned());
+    }
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["__extension", "autoreply", ..] => Some(autoreply::run(&args[2..])),
         ["__extension", "fault", ..] => Some(fault::run_with(&args[2..], fault::Hands { start })),
         ["__extension", "stubborn", ..] => Some(extension::run(Stubborn)),
         _ => None,
     }
+}
+
+/// On a phone the command is the name of the runtime, and its first argument a module.
+fn is_packaged_runtime() -> bool {
+    let own = std::env::current_exe().unwrap_or_default();
+    own.file_name().is_some_and(|name| name == PACKAGED_RUNTIME)
 }
 
 #[expect(

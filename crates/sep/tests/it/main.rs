@@ -34,6 +34,9 @@ mod manifest_policy;
 mod mesh;
 mod mesh_lxmf;
 mod mesh_process;
+mod phone;
+mod phone_kit;
+mod phone_kits;
 
 fn main() -> ExitCode {
     if let Some(code) = outrigger_supervise::launch::intercept() {
@@ -57,5 +60,7 @@ fn main() -> ExitCode {
     trials.extend(fleet::trials());
     trials.extend(mesh::trials());
     trials.extend(mesh_lxmf::trials());
+    trials.extend(phone::trials());
+    trials.extend(phone_kits::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
