@@ -223,7 +223,12 @@ struct Number {
 ///
 /// # Errors
 /// The error is the answer.
-pub async fn serve(fleet: &Fleet, book: &dyn AddressBook, method: &str, params: Option<&RawValue>) -> Outcome {
+pub async fn serve(
+    fleet: &Fleet,
+    book: &dyn AddressBook,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Outcome {
     match method {
         "list" => answer(&fleet.list().await),
         "show" => asked(fleet.show(&read::<One>(params)?.id).await),
@@ -262,14 +267,7 @@ pub async fn serve(fleet: &Fleet, book: &dyn AddressBook, method: &str, params: 
         }
         "message.list" => {
             let Page { limit } = read(params)?;
-            let query = MessageQuery {
-                peer: None,
-                direction: None,
-                since_ms: None,
-                until_ms: None,
-                after: None,
-                limit: limit.min(1000),
-            };
+            let query = MessageQuery::newest(limit.min(1000));
             let messages = fleet.messaging().messages(query).await.map_err(|error| refused(&error))?;
             answer(&messages.iter().map(MessageJson::from).collect::<Vec<_>>())
         }

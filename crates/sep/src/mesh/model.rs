@@ -275,6 +275,14 @@ pub struct MessageQuery {
     pub limit: usize,
 }
 
+impl MessageQuery {
+    /// The newest messages, with whomever and whichever way.
+    #[must_use]
+    pub fn newest(limit: usize) -> Self {
+        Self { peer: None, direction: None, since_ms: None, until_ms: None, after: None, limit }
+    }
+}
+
 /// Somebody we know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contact {
