@@ -3,6 +3,7 @@
 use std::io;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use outrigger_policy::Millis;
 use outrigger_supervise::sandbox::Enforced;
@@ -43,6 +44,8 @@ pub(super) struct Dossier {
     audit: Arc<Audit>,
     panels: Arc<Panels>,
     terms: LifeTerms,
+    /// Whether events wait already for the session that comes next.
+    expecting: AtomicBool,
 }
 
 /// What an extension has for as long as the host runs, whatever becomes of its manifest.
@@ -128,6 +131,7 @@ impl Dossier {
             listening,
             audit: Arc::clone(&shared.audit),
             panels: Arc::clone(&shared.panels),
+            expecting: AtomicBool::new(false),
             id,
             manifest,
             admission,
@@ -181,9 +185,26 @@ impl Dossier {
 
     /// The desk of a new session; events begin to wait for it.
     pub(super) fn desk(&self, session: &SessionId) -> Arc<Desk> {
-        self.listening.reset(&self.manifest.events);
-        self.subscription.begin(&self.topics(), &self.grants.granted());
+        if !self.expecting.swap(false, Ordering::AcqRel) {
+            self.begin_events();
+        }
         self.gate.desk(session.clone())
+    }
+
+    /// Lets events wait for a session that is yet to be started. `None` when it hears about nothing.
+    pub(super) fn expect_events(&self) -> Option<Arc<Outbox>> {
+        self.expecting.store(true, Ordering::Release);
+        let outbox = self.begin_events();
+        (!self.subscription.topics().is_empty()).then_some(outbox)
+    }
+
+    fn begin_events(&self) -> Arc<Outbox> {
+        self.listening.reset(&self.manifest.events);
+        self.subscription.begin(&self.topics(), &self.grants.granted())
+    }
+
+    pub(super) fn is_lazy(&self) -> bool {
+        self.terms.activation == Activation::Lazy
     }
 
     /// The session has begun: what waits for it is delivered.

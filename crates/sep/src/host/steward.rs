@@ -8,7 +8,7 @@ use outrigger_supervise::driver::Child;
 use outrigger_supervise::state::{Moment, PingSeq};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::channel::{CallFailure, Conversation, now_ms};
@@ -85,6 +85,10 @@ struct Steward {
     exits: VecDeque<Exit>,
     /// What tasks of the current process found out.
     findings: mpsc::Sender<(Generation, Event)>,
+    /// Our own ear, for those who wake a lazy extension.
+    own: mpsc::WeakSender<Order>,
+    /// Whoever waits for an event that a lazy extension wants to hear about.
+    sleeping: Option<AbortHandle>,
 }
 
 /// The process there is.
@@ -101,6 +105,12 @@ struct Running {
     conversation: Option<Conversation>,
     desk: Option<Arc<Desk>>,
     last_words: Vec<String>,
+    /// Pings that were sent.
+    pings: u64,
+    /// Lines that it sent beside its answers to those, when that was last looked at.
+    work: u64,
+    /// When that number last changed.
+    worked: Instant,
 }
 
 impl Post {
@@ -122,6 +132,8 @@ impl Post {
             tell,
             exits: VecDeque::new(),
             findings,
+            own: orders.downgrade(),
+            sleeping: None,
         };
         tokio::spawn(steward.run(inbox, told, found_out));
         Self { orders, state }
@@ -225,7 +237,13 @@ impl Steward {
         for effect in effects {
             self.perform(effect);
         }
-        self.state.send_replace(self.life.view().state);
+        let state = self.life.view().state;
+        self.state.send_replace(state);
+        match (state, &self.sleeping) {
+            (State::Stopped, None) => self.sleep(),
+            (State::Stopped, Some(_)) | (_, None) => {}
+            (_, Some(_)) => self.awake(),
+        }
     }
 
     fn perform(&mut self, effect: Effect) {
@@ -253,6 +271,7 @@ impl Steward {
                     None => self.abandon(),
                 }
             }
+            Effect::Ping(_) if self.is_idle() => self.happens(Event::Stop(ShutdownReason::Stop)),
             Effect::Ping(seq) => self.ask_health(seq, Event::Pong(seq)),
             Effect::Probe(seq) => self.ask_health(seq, Event::ProbeAnswered),
             Effect::Tell(topic) => self.tell_lifecycle(topic),
@@ -294,6 +313,44 @@ impl Steward {
         }
     }
 
+    /// A lazy extension that rests is started by the first event that it wants to hear about.
+    fn sleep(&mut self) {
+        let Some(dossier) = self.dossier.as_ref().filter(|dossier| dossier.is_lazy()) else { return };
+        let Some(outbox) = dossier.expect_events() else { return };
+        let own = self.own.clone();
+        let waiting = tokio::spawn(async move {
+            outbox.arrived().await;
+            if let Some(own) = own.upgrade() {
+                let (done, _) = oneshot::channel();
+                // If nobody is there any more, nobody has to be woken.
+                let _ = own.send(Order::Happen(Event::Start(LaunchReason::LazyEvent), done)).await;
+            }
+        });
+        self.sleeping = Some(waiting.abort_handle());
+    }
+
+    fn awake(&mut self) {
+        if let Some(sleeping) = self.sleeping.take() {
+            sleeping.abort();
+        }
+    }
+
+    /// Looked at with every heartbeat: a lazy extension that has had nothing to do for long enough may go.
+    fn is_idle(&mut self) -> bool {
+        let Some(patience) = self.shared.policy.idle_stop else { return false };
+        let Some(running) = self.running.as_mut().filter(|running| running.dossier.is_lazy()) else {
+            return false;
+        };
+        let Some(counts) = running.conversation.as_ref().map(Conversation::counts) else { return false };
+        // Every ping is answered by one line, which is no work.
+        let work = counts.lines_in.saturating_sub(running.pings);
+        running.pings += 1;
+        if work != running.work || counts.requests_running > 0 || counts.calls_open > 0 {
+            (running.work, running.worked) = (work, Instant::now());
+        }
+        running.worked.elapsed() >= patience
+    }
+
     fn spawn(&mut self, reason: LaunchReason) {
         self.generation = Generation(self.generation.0 + 1);
         let Some(dossier) = self.dossier.clone() else {
@@ -308,7 +365,7 @@ impl Steward {
             dossier,
             found: self.found.clone(),
             reason,
-            ground: self.life.view().ground,
+            ground: self.life.newest_ground(),
             told: self.tell.clone(),
         };
         let mut tasks = JoinSet::new();
@@ -324,6 +381,9 @@ impl Steward {
             conversation: None,
             desk: None,
             last_words: Vec::new(),
+            pings: 0,
+            work: 0,
+            worked: Instant::now(),
         });
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use outrigger_sep::config::Activation;
 use outrigger_sep::host::AskError;
+use outrigger_sep::mesh::embedded::Line;
+use outrigger_sep::mesh::{Direction, MessageQuery, Messaging};
 use outrigger_sep::protocol::{DisabledReason, ExitKind, FailedReason, Permission, State};
 use outrigger_sep::reference::Draft;
 use serde_json::json;
@@ -30,6 +32,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("a_new_extension_is_noticed_a_changed_one_waits_and_a_vanished_one_is_stopped", rescan),
         trial("files_that_are_not_those_that_were_trusted_do_not_start", tampered),
         trial("a_lazy_extension_sleeps_until_its_panel_is_used", lazy),
+        trial(
+            "a_lazy_extension_is_woken_by_a_message_and_goes_when_it_has_nothing_to_do",
+            woken_by_a_message,
+        ),
         trial("one_host_has_a_state", one_host),
     ]
 }
@@ -304,6 +310,30 @@ async fn lazy() {
     assert_eq!(host.state(id).await, State::Ready);
     let wrong = host.fleet.call(&key, "no-such-action", None).await.expect_err("no such action");
     assert!(wrong.to_string().contains("no action"), "{wrong}");
+    host.end().await;
+}
+
+async fn woken_by_a_message() {
+    let mut site = Site::new();
+    site.policy.activation = Activation::Lazy;
+    site.policy.idle_stop = Some(Duration::from_millis(1));
+    let mut draft = first_party(Draft::autoreply());
+    draft.heartbeat_ms = 1000;
+    put(&draft, &site.builtin(), "autoreply");
+    let host = site.start().await;
+    let id = "org.outrigger.autoreply";
+    assert_eq!(host.state(id).await, State::Stopped);
+    let line = Line { title: String::new(), content: "wake up".to_owned(), reply_to: None };
+    host.mesh.incoming("bob", line).await.expect("taken");
+    // The message that woke it is not lost on the way.
+    let answered = async || {
+        let messages = host.mesh.messages(MessageQuery::newest(10)).await.expect("messages");
+        messages.iter().any(|message| message.direction == Direction::Outgoing)
+    };
+    host.until_so("the message was answered", answered).await;
+    host.until(id, State::Stopped).await;
+    let exits = host.fleet.show(id).await.expect("there").exits;
+    assert_eq!((exits.len(), exits[0].kind), (1, ExitKind::Requested), "{exits:?}");
     host.end().await;
 }
 
