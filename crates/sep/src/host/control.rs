@@ -19,8 +19,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::broadcast::error::RecvError;
 
-use super::fleet::{AskError, Fleet};
+use super::fleet::Fleet;
 use super::invoke::CallError;
+use super::refusal::AskError;
 use crate::mesh::{Address, ContactQuery, MessageQuery, Outgoing};
 use crate::protocol::{ContactJson, MessageJson, Permission};
 

@@ -11,7 +11,6 @@ use outrigger_wire::tape::{Direction, Listener};
 
 use super::channel::{Refusal, TraceTap, now_ms};
 use super::events::{Outbox, Subscription, Topic};
-use super::fleet::Shared;
 use super::gate::{About, Desk, Gate, GateParts, GrantLayers, GrantSet, Listening, OperatorGrant, Services};
 use super::life::{Activation, AndroidTerms, Ground, LifeTerms, Transition, View};
 use super::listening::ListensTo;
@@ -19,6 +18,7 @@ use super::record::log::{Level, Stream};
 use super::record::{
     Audit, AuditKind, Entry, ExtensionLog, Incident, Metrics, Ruling, Trace, TraceMode, Way,
 };
+use super::shared::Shared;
 use super::ui::{Owner, Panels, Waking};
 use super::view::Exit;
 use crate::config::{self, TracePolicy};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use outrigger_supervise::tree::{self, Pid};
 
 use super::dossier::Dossier;
-use super::fleet::Shared;
 use super::process::Generation;
+use super::shared::Shared;
 use super::steward::Order;
 use crate::protocol::ExtensionId;
 

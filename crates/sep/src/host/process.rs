@@ -24,9 +24,9 @@ use super::channel::{
     ChannelEnd, Conversation, Expected, InitializeError, Refusal, Rendezvous, Transport, Witness, now_ms,
 };
 use super::dossier::Dossier;
-use super::fleet::Shared;
 use super::gate::Desk;
 use super::life::{Ground, SpawnTrouble};
+use super::shared::Shared;
 use crate::manifest::{self, Found, Launch, LaunchError};
 use crate::protocol::{
     DeniedTopic, ExitKind, Initialize, InitializeEvents, InitializeExtension, InitializePlatform,
