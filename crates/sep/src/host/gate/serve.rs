@@ -20,7 +20,8 @@ use super::params::{Params, Text};
 use super::ports::{Offence, Recorded};
 use super::session::{Phase, Session, Standing};
 use crate::protocol::{
-    Component, Fault, Form, HostMethod, LogLevel, METHODS, Outcome, Permission, SessionId, State, Version,
+    Component, Entry, Fault, Form, HostMethod, LogLevel, METHODS, Outcome, Permission, SessionId, State,
+    Version,
 };
 
 /// What the desk and the requests it works on share.
@@ -270,7 +271,9 @@ impl Shared {
     /// A privileged request that came at the wrong time.
     pub(super) fn record_state(&self, method: Option<HostMethod>, id: &Id) {
         let row = method.and_then(|method| METHODS.iter().find(|row| row.method == method));
-        if let Some(row) = row.filter(|row| row.permission.is_some()) {
+        // An attach needs no permission, but whoever shows a token twice is to be seen.
+        let recorded = |row: &&Entry| row.permission.is_some() || row.method == HostMethod::Attach;
+        if let Some(row) = row.filter(recorded) {
             self.record_denial(row.method, row.permission, Reason::SessionState, Some(id), None);
         }
     }
