@@ -66,6 +66,8 @@ struct State {
     seq: u64,
     session: Option<String>,
     bucket: Bucket,
+    /// For the host's own lines: an extension that talks too much cannot hide what is said about it.
+    host_bucket: Bucket,
     /// Lines that came too fast since the last one that was taken.
     dropped: u64,
     /// Lines that were not written, ever.
@@ -110,6 +112,7 @@ impl ExtensionLog {
             seq,
             session: None,
             bucket: Bucket::new(LINES),
+            host_bucket: Bucket::new(LINES),
             dropped: 0,
             total_dropped: 0,
             metrics: None,
@@ -216,7 +219,11 @@ impl Shared {
     fn take(self: &Arc<Self>, stream: Stream, level: Level, text: &str, cut: Cut) {
         let now = (self.clock)();
         let mut state = self.lock();
-        if state.bucket.take(now.steady, 1).is_err() {
+        let bucket = match stream {
+            Stream::Host => &mut state.host_bucket,
+            Stream::Stdout | Stream::Stderr | Stream::Ext => &mut state.bucket,
+        };
+        if bucket.take(now.steady, 1).is_err() {
             state.drop_lines(1);
             return;
         }

@@ -114,6 +114,22 @@ fn a_thousand_lines_at_once_are_taken_and_the_rest_is_one_record() {
 }
 
 #[test]
+fn an_extension_that_talks_too_much_cannot_hide_what_the_host_says_about_it() {
+    let bench = Bench::new();
+    let log = bench.open();
+    for n in 0..2000 {
+        log.line(Stream::Stdout, Level::Info, &n.to_string());
+    }
+    log.line(Stream::Host, Level::Info, "refused a connection");
+    assert_eq!(log.tail(1)[0].msg, "refused a connection");
+    // The host has a measure of its own, and not more.
+    for n in 0..1000 {
+        log.line(Stream::Host, Level::Info, &n.to_string());
+    }
+    assert_eq!(log.total_dropped(), 1001);
+}
+
+#[test]
 fn bytes_without_a_newline_never_grow_memory_and_are_one_line_at_the_end() {
     let bench = Bench::new();
     let log = bench.open();
