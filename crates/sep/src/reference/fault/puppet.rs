@@ -54,6 +54,15 @@ impl Puppet {
     fn step(&mut self, step: &Step) -> io::Result<Flow> {
         match step {
             Step::Connect => self.connect()?,
+            Step::Where => {
+                let endpoint = &self.bootstrap.as_ref().ok_or_else(no_host)?.endpoint;
+                let endpoint = match endpoint {
+                    Endpoint::Unix(path) => format!("unix:{}", path.display()),
+                    Endpoint::Fd(number) => format!("fd:{number}"),
+                    Endpoint::Tcp(address) => format!("tcp:{address}"),
+                };
+                print(&json!({"do": "where", "endpoint": endpoint}));
+            }
             Step::Attach { token, session, method } => {
                 return self.attach(token.as_deref(), session.as_deref(), method.as_deref());
             }

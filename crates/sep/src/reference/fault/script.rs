@@ -9,6 +9,8 @@ use serde_json::Value;
 pub enum Step {
     /// Connects, and says nothing.
     Connect,
+    /// Prints where the host listens for it.
+    Where,
     /// Connects if need be, and attaches; with another token, session or method if one is given.
     Attach {
         /// Instead of the right token.
@@ -161,7 +163,7 @@ pub enum Step {
         /// So many.
         most: u32,
     },
-    /// Takes so much memory and uses it.
+    /// Takes so much memory, uses it, and keeps it.
     Eat {
         /// So much.
         bytes: usize,
