@@ -20,6 +20,9 @@ macro_rules! trials {
 // After the macro, which these rooms use.
 mod fleet;
 mod fleet_kit;
+mod hostile;
+mod hostile_frames;
+mod hostile_kit;
 mod channel;
 mod channel_kit;
 mod kit;
@@ -34,9 +37,11 @@ mod manifest_policy;
 mod mesh;
 mod mesh_lxmf;
 mod mesh_process;
+mod storm;
 mod phone;
 mod phone_kit;
 mod phone_kits;
+mod phone_runtime;
 
 fn main() -> ExitCode {
     if let Some(code) = outrigger_supervise::launch::intercept() {
@@ -45,7 +50,7 @@ fn main() -> ExitCode {
     if let Some(code) = kit_roles::intercept().or_else(channel_child::intercept) {
         return code;
     }
-    if let Some(code) = mesh_process::intercept() {
+    if let Some(code) = mesh_process::intercept().or_else(hostile_kit::intercept) {
         return code;
     }
     let mut trials: Vec<Trial> = Vec::new();
@@ -58,9 +63,13 @@ fn main() -> ExitCode {
     trials.extend(manifest_disk::trials());
     trials.extend(manifest_policy::trials());
     trials.extend(fleet::trials());
+    trials.extend(hostile::trials());
+    trials.extend(hostile_frames::trials());
+    trials.extend(storm::trials());
     trials.extend(mesh::trials());
     trials.extend(mesh_lxmf::trials());
     trials.extend(phone::trials());
     trials.extend(phone_kits::trials());
+    trials.extend(phone_runtime::trials());
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
