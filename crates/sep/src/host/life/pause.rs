@@ -306,7 +306,7 @@ impl Life {
     }
 
     /// Where the platform is going, as far as we have heard.
-    pub(super) fn newest_ground(&self) -> Ground {
+    pub(crate) fn newest_ground(&self) -> Ground {
         self.pending.map_or(self.ground, |(ground, _)| ground)
     }
 
