@@ -8,20 +8,20 @@ use outrigger_sep::config::Background;
 use outrigger_sep::host::life::platform::{Script, SimPlatform};
 use outrigger_sep::host::life::{PlatformSignal, TrimLevel};
 use outrigger_sep::host::record::Way;
-use outrigger_sep::manifest::{AuthorKey, KeyId, Severity, sign};
-use outrigger_sep::mesh::{Address, MessageQuery, Messaging, Outgoing};
-use outrigger_sep::protocol::{ExitKind, Slot, State};
+use outrigger_sep::protocol::{ExitKind, State};
 use outrigger_sep::reference::Draft;
 use serde_json::{Value, json};
 
-use crate::fleet_kit::{Host, Site, first_party, put, serving, steps, trial};
-use crate::phone_kit::{Phone, bare_site, packaged, restless, runtime_in, site, write};
+use crate::fleet_kit::{Host, steps, trial};
+use crate::phone_kit::{Phone, packaged, restless, site, write};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("an_extension_in_the_background_is_paused_and_comes_back_where_it_was", paused_and_resumed),
+        trial("a_call_that_was_begun_before_the_pause_may_still_be_answered", answered_in_time),
         trial("an_action_that_is_paused_in_the_middle_has_one_answer", paused_action),
         trial("what_the_platform_takes_is_no_crash_and_what_dies_in_sight_is_one", reclaimed),
+        trial("an_action_whose_process_is_taken_has_one_answer", reclaimed_action),
         trial("a_frozen_process_may_answer_late", frozen),
         trial("a_hundred_changes_of_mind_are_one", churn),
         trial("an_extension_that_nobody_sees_goes_when_memory_is_short", trimmed),
@@ -29,9 +29,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("nothing_is_started_while_nobody_looks", born_in_the_background),
         trial("a_start_that_nobody_waits_for_is_given_up_and_made_up_for", abandoned_start),
         trial("what_may_run_in_the_background_is_started_there", started_in_the_background),
-        trial("without_its_runtime_an_extension_is_shown_and_left_alone", no_runtime),
-        trial("a_phone_runs_what_it_was_made_for_and_a_desktop_does_not", wrong_profile),
-        trial("third_parties_are_refused_on_a_phone_unless_they_are_allowed", third_party),
     ]
 }
 
@@ -110,16 +107,60 @@ async fn paused_and_resumed() {
     phone.end().await;
 }
 
-async fn paused_action() {
+async fn answered_in_time() {
+    let phone = ready(json!([
+        {"do":"attach"}, {"do":"serve","until":"sep.initialize"},
+        {"do":"call","method":"host.contacts.list"}, {"do":"serve"}
+    ]))
+    .await;
+    phone.net.asked().await;
+    phone.suspend(ID).await;
+    phone.net.answer();
+    phone.host.until_so("it is answered", async || phone.answers(ID).len() == 1).await;
+    assert_eq!(phone.answers(ID), [("host.contacts.list".to_owned(), json!("ok"))]);
+    assert_eq!(phone.host.state(ID).await, State::Suspended);
+    phone.resume(ID).await;
+    phone.host.fleet.stop_one(ID).await.expect("stopped");
+    phone.assert_one_answer_each(ID).await;
+    phone.end().await;
+}
+
+/// A script that has a panel with one action, `work/go`, and goes on with these steps.
+fn with_panel(then: &[Value]) -> Value {
     let panel = json!({
         "id": "work", "title": "Work", "slot": "tools.page.primary", "actions": [{"id": "go", "label": "Go"}]
     });
-    let phone = ready(json!([
-        {"do":"attach"}, {"do":"serve","until":"sep.initialize"},
-        {"do":"call","method":"host.ui.register_tool_panel","params":panel},
-        {"do":"manners","action":{"slow":3000}}, {"do":"serve"}
-    ]))
-    .await;
+    let begin = [
+        json!({"do": "attach"}),
+        json!({"do": "serve", "until": "sep.initialize"}),
+        json!({"do": "call", "method": "host.ui.register_tool_panel", "params": panel}),
+    ];
+    begin.iter().chain(then).cloned().collect()
+}
+
+async fn reclaimed_action() {
+    let phone = ready(with_panel(&[json!({"do":"manners","action":"never"}), json!({"do":"serve"})])).await;
+    phone.host.log_says(ID, "panelKey").await;
+    let acting = tokio::spawn({
+        let fleet = phone.host.fleet.clone();
+        async move { fleet.call(&format!("{ID}/work"), "go", None).await }
+    });
+    phone.host.log_says(ID, "sep.action").await;
+    phone.suspend(ID).await;
+    assert!(!acting.is_finished(), "its time stands still");
+    phone.kernel(ID, Signal::SIGKILL).await;
+    // At once, and not after the half minute that an action has.
+    let failed = tokio::time::timeout(Duration::from_secs(20), acting).await.expect("at once");
+    let failed = failed.expect("no panic").expect_err("there is nobody who could have done it");
+    assert!(!failed.to_string().is_empty());
+    phone.host.until(ID, State::Reclaimed).await;
+    phone.resume(ID).await;
+    phone.end().await;
+}
+
+async fn paused_action() {
+    let slow = json!({"do":"manners","action":{"slow":3000}});
+    let phone = ready(with_panel(&[slow, json!({"do":"serve"})])).await;
     phone.host.log_says(ID, "panelKey").await;
     let key = format!("{ID}/work");
     let acting = tokio::spawn({
@@ -270,11 +311,10 @@ async fn allowed_to_stay() {
     let mut site = site();
     site.policy.android.background = Background::Allow;
     // It hears and never says so.
-    let script = json!([
-        {"do":"attach"}, {"do":"serve","until":"sep.initialize"},
-        {"do":"call","method":"host.ui.register_tool_panel","params":
-            {"id":"work","title":"Work","slot":"tools.page.primary","actions":[{"id":"go","label":"Go"}]}},
-        {"do":"serve","until":"sep.event"}, {"do":"manners","event":"never"}, {"do":"serve"}
+    let script = with_panel(&[
+        json!({"do":"serve","until":"sep.event"}),
+        json!({"do":"manners","event":"never"}),
+        json!({"do":"serve"}),
     ]);
     write(&restless(draft(script)), &site.builtin());
     let phone = Phone::start(site).await;
@@ -357,127 +397,9 @@ async fn started_in_the_background() {
     phone.host.until(ID, State::Ready).await;
     phone.host.until_so("it heard", async || phone.topics(ID) == ["lifecycle.background"]).await;
     assert_eq!(phone.host.state(ID).await, State::Ready);
-    phone.end().await;
-}
-
-async fn no_runtime() {
-    let site = bare_site();
-    let mut draft = draft(attach_and_serve());
-    draft.panels = vec![("work".to_owned(), "Work".to_owned(), Slot::Primary)];
-    write(&packaged(draft), &site.builtin());
-    let phone = Phone::start(site).await;
-    let detail = phone.host.fleet.show(ID).await.expect("there");
-    assert_eq!((detail.summary.state, detail.summary.starts), (State::Unavailable, 0));
-    let why = detail.summary.detail.expect("a reason");
-    assert!(why.contains("runtime is not installed"), "{why}");
-    let panel = |phone: &Phone| {
-        let snapshot = serde_json::to_value(&*phone.host.fleet.panels().snapshot()).expect("JSON");
-        snapshot["slots"]["tools.page.primary"][0].clone()
-    };
-    let shown = panel(&phone);
-    assert_eq!((&shown["title"], &shown["state"]), (&json!("Work"), &json!("unavailable")), "{shown:#}");
-    assert!(shown["reason"].as_str().is_some_and(|why| why.contains("not installed")), "{shown:#}");
-    let refused =
-        phone.host.fleet.call(&format!("{ID}/work"), "go", None).await.expect_err("nobody is there");
-    assert!(refused.to_string().contains("not installed"), "{refused}");
-
-    // Neither a person nor the platform nor another look makes it try.
-    let refused = phone.host.fleet.start_one(ID).await.expect_err("it cannot be started");
-    assert!(refused.to_string().contains("unavailable"), "{refused}");
-    phone.signal(PlatformSignal::Background).await;
-    phone.signal(PlatformSignal::Foreground).await;
-    phone.host.fleet.rescan().await;
-    assert_eq!(phone.host.fleet.show(ID).await.expect("there").summary.starts, 0);
-    assert_eq!(panel(&phone)["state"], "unavailable");
-    let mesh = &phone.host.mesh;
-    let line = outrigger_sep::mesh::embedded::Line {
-        title: String::new(),
-        content: "hello".to_owned(),
-        reply_to: None,
-    };
-    mesh.incoming("ada", line).await.expect("heard");
-    let all = MessageQuery { limit: 10, ..everything() };
-    let ada = mesh.messages(all).await.expect("messages")[0].source;
-    mesh.send(message(ada)).await.expect("messages go on");
-
-    runtime_in(phone.host.place.path());
-    phone.host.fleet.rescan().await;
-    phone.host.until(ID, State::Ready).await;
-    assert_eq!(panel(&phone)["state"], "active");
-    phone.end().await;
-}
-
-fn everything() -> MessageQuery {
-    MessageQuery { peer: None, direction: None, since_ms: None, until_ms: None, after: None, limit: 100 }
-}
-
-fn message(destination: Address) -> Outgoing {
-    let content = "still here".to_owned();
-    Outgoing { destination, content, title: None, method: None, reply_to: None }
-}
-
-async fn wrong_profile() {
-    let desktop = Site::new();
-    write(&packaged(draft(attach_and_serve())), &desktop.builtin());
-    let host = desktop.start().await;
-    let detail = host.fleet.show(ID).await.expect("there");
-    assert_eq!(detail.summary.state, State::Blocked);
-    assert!(detail.findings.iter().any(|finding| finding.code == "M-profile"), "{:#?}", detail.findings);
-    host.end().await;
-
-    let phone = site();
-    put(&first_party(Draft::fault(ID, &serving())), &phone.builtin(), "fault");
-    let mut unlisted = packaged(Draft::fault("org.example.unlisted", &serving()));
-    unlisted["android"]["runtimeMode"] = json!("approved_runtime");
-    unlisted["entrypoint"]["command"] = json!("/usr/bin/python3");
-    let folder = write(&unlisted, &phone.builtin());
-    let key = AuthorKey::create(&phone.place.path().join("makers")).expect("a key");
-    std::fs::create_dir_all(&phone.policy.keys_dir).expect("a folder");
-    std::fs::rename(phone.place.path().join("makers.pub"), phone.policy.keys_dir.join("makers.pub"))
-        .expect("moved");
-    let makers = KeyId::new("makers").expect("a name");
-    sign(&folder, &key, &makers).expect("signed").install().expect("written");
-    unlisted["id"] = json!("org.example.unsigned");
-    write(&unlisted, &phone.builtin());
-    let mut unknown = packaged(Draft::fault("org.example.unknown", &serving()));
-    unknown["entrypoint"]["args"][0] = json!("no-such-module");
-    write(&unknown, &phone.builtin());
-    let phone = Phone::start(phone).await;
-    let codes = async |id: &str| {
-        let detail = phone.host.fleet.show(id).await.expect("there");
-        let blocks = detail.findings.iter().filter(|finding| finding.severity != Severity::Warning);
-        let codes: Vec<&str> = blocks.map(|finding| finding.code).collect();
-        (detail.summary.state, codes.join(" "))
-    };
-    assert_eq!(codes(ID).await, (State::Blocked, "M-profile".to_owned()));
-    assert_eq!(codes("org.example.unknown").await.0, State::Unavailable);
-    assert_eq!(codes("org.example.unlisted").await, (State::Unavailable, "M-runtime".to_owned()));
-    // Unsigned, it does not run, whoever would run it.
-    let (state, said) = codes("org.example.unsigned").await;
-    assert_eq!(state, State::Blocked);
-    assert!(said.contains("M-sign-missing"), "{said}");
-    phone.end().await;
-}
-
-async fn third_party() {
-    let mut manifest = packaged(draft(attach_and_serve()));
-    manifest["trustLevel"] = json!("trusted_third_party");
-    let mut site = site();
-    write(&manifest, &site.extensions());
-    site.trust(ID);
-    let phone = Phone::start(site).await;
-    let detail = phone.host.fleet.show(ID).await.expect("there");
-    assert_eq!(detail.summary.state, State::Blocked);
-    let why = detail.summary.detail.expect("a reason");
-    assert!(why.contains("on a phone only first_party"), "{why}");
-    let mut site = phone.end().await;
-
-    site.policy.android.allow_third_party = true;
-    let phone = Phone::start(site).await;
-    assert_eq!(phone.host.state(ID).await, State::NeedsConsent);
-    phone.host.fleet.grant(ID, &[]).await.expect("granted");
-    phone.host.until(ID, State::Ready).await;
-    phone.suspend(ID).await;
-    phone.resume(ID).await;
+    let frames = phone.frames(ID).await;
+    let introduction = frames.iter().find(|(_, frame)| frame["method"] == "sep.initialize");
+    let platform = &introduction.expect("it was introduced").1["params"]["platform"];
+    assert_eq!(platform, &json!({"profile": "android", "state": "background"}));
     phone.end().await;
 }

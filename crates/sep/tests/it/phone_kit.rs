@@ -32,11 +32,12 @@ pub(crate) struct Phone {
     pub(crate) net: Arc<Net>,
 }
 
-/// A network of which the test has the strings: contacts are never found, and events happen when the test says so.
+/// A network of which the test has the strings: contacts are found, and events happen when the test says so.
 pub(crate) struct Net {
     mesh: Arc<Embedded>,
     ear: Mutex<Option<Arc<dyn Ear>>>,
     asked: watch::Sender<u32>,
+    answers: watch::Sender<bool>,
 }
 
 /// A phone that has its runtime, and keeps the last frames.
@@ -123,8 +124,12 @@ impl Phone {
         let Site { place, policy } = site;
         let mesh = EmbeddedOptions::named("phone");
         let mesh = Arc::new(Embedded::open(place.path().join("mesh.sqlite"), mesh).expect("a mesh"));
-        let net =
-            Arc::new(Net { mesh: Arc::clone(&mesh), ear: Mutex::new(None), asked: watch::Sender::new(0) });
+        let net = Arc::new(Net {
+            mesh: Arc::clone(&mesh),
+            ear: Mutex::new(None),
+            asked: watch::Sender::new(0),
+            answers: watch::Sender::new(false),
+        });
         let fleet = Fleet::start(FleetOptions {
             messaging: Arc::clone(&net) as _,
             facts: HostFacts::here("0.0.0", Profile::Android),
@@ -230,6 +235,11 @@ impl Net {
         waiting.await.expect("somebody asks").expect("the network is there");
     }
 
+    /// Whoever waits for contacts learns that there are none.
+    pub(crate) fn answer(&self) {
+        self.answers.send_replace(true);
+    }
+
     pub(crate) fn happens(&self, event: &MeshEvent) {
         let ear = self.ear.lock().unwrap_or_else(PoisonError::into_inner);
         ear.as_ref().expect("somebody listens").hear(event);
@@ -255,7 +265,12 @@ impl Messaging for Net {
 
     fn contacts(&self, _: ContactQuery) -> BoxFuture<Result<Vec<Contact>, MeshError>> {
         self.asked.send_modify(|asked| *asked += 1);
-        Box::pin(std::future::pending())
+        let mut answers = self.answers.subscribe();
+        Box::pin(async move {
+            // It cannot be gone while somebody asks it.
+            let _ = answers.wait_for(|answers| *answers).await;
+            Ok(Vec::new())
+        })
     }
 
     fn listen(&self, ear: Arc<dyn Ear>) {
