@@ -159,7 +159,7 @@ async fn tries_everything() {
     assert_eq!((&session.sandbox["level"], &session.sandbox["processes"]), (&json!("strict"), &json!("one")));
     let ceiling =
         serde_json::to_value(LimitsJson::from(&ceilings(TrustLevel::UntrustedLocal))).expect("JSON");
-    assert_eq!(serde_json::to_value(&detail.limits).expect("JSON"), ceiling);
+    assert_eq!(serde_json::to_value(detail.limits).expect("JSON"), ceiling);
     let audit = host.audit();
     let denied = |method: &str, reason: &str| {
         let line = |line: &&Value| {
