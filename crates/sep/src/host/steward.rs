@@ -13,11 +13,12 @@ use tokio::time::Instant;
 
 use super::channel::{CallFailure, Conversation, now_ms};
 use super::dossier::Dossier;
-use super::events::Pump;
+use super::events::{Pump, Topic};
 use super::gate::{Desk, NotRecorded};
 use super::happening::Happening;
 use super::life::{Effect, Event, Life, LifecycleTopic, SpawnTrouble, Transition, View};
 use super::process::{Generation, Leaving, Start, Told};
+use super::record::EventFate;
 use super::shared::Shared;
 use super::view::{Exit, KEPT_EXITS, SessionView};
 use crate::manifest::Found;
@@ -440,10 +441,13 @@ impl Steward {
                 }
                 if let Some(conversation) = running.conversation.clone() {
                     let pump = Pump { ack: running.dossier.admission.limits.event_ack };
+                    let metrics = Arc::clone(&running.dossier.metrics);
+                    let delivered =
+                        move |topic: Topic| metrics.events(EventFate::Delivered, topic.as_str(), 1);
                     if let Some(outbox) = running.dossier.open_events(version) {
                         running.tasks.spawn(async move {
                             // The end of the conversation tells itself.
-                            let _ = pump.run(conversation, outbox).await;
+                            let _ = pump.run(conversation, outbox, delivered).await;
                         });
                     }
                 }

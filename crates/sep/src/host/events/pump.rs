@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use super::outbox::Outbox;
 use super::queue::Delivery;
+use super::topic::Topic;
 use crate::host::channel::{CallFailure, Conversation};
 use crate::protocol::EventCall;
 
@@ -31,8 +32,14 @@ pub enum Dry {
 }
 
 impl Pump {
-    /// Runs until the outbox is closed or the conversation ends.
-    pub async fn run(self, conversation: Conversation, outbox: Arc<Outbox>) -> Dry {
+    /// Runs until the outbox is closed or the conversation ends; `delivered` is told about each that was acknowledged, and
+    /// must return at once.
+    pub async fn run(
+        self,
+        conversation: Conversation,
+        outbox: Arc<Outbox>,
+        delivered: impl Fn(Topic) + Clone + Send + 'static,
+    ) -> Dry {
         let mut in_flight: JoinSet<Result<(), CallFailure>> = JoinSet::new();
         loop {
             let delivery = tokio::select! {
@@ -51,7 +58,12 @@ impl Pump {
             // One after the other, so that they arrive in order; only the answers are waited for side by side.
             match send(&conversation, &delivery).await {
                 Ok(Some(answer)) => {
-                    in_flight.spawn(acknowledged(answer, place, self.ack));
+                    let (delivered, topic, ack) = (delivered.clone(), delivery.event.topic, self.ack);
+                    in_flight.spawn(async move {
+                        acknowledged(answer, place, ack).await?;
+                        delivered(topic);
+                        Ok(())
+                    });
                 }
                 // It does not fit into a frame, which the shape of it should have seen to; the next one may.
                 Ok(None) => {}

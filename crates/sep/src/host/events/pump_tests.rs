@@ -26,7 +26,7 @@ struct Stage {
 fn stage(events: usize, window: usize, pipe: usize) -> Stage {
     let (conversation, remote) = conversation(4096, pipe);
     let outbox = Arc::new(Outbox::new(Bounds { events, bytes: 1 << 16, window }));
-    let pump = tokio::spawn(Pump { ack: ACK }.run(conversation.clone(), Arc::clone(&outbox)));
+    let pump = tokio::spawn(Pump { ack: ACK }.run(conversation.clone(), Arc::clone(&outbox), |_| ()));
     Stage { conversation, remote, outbox, pump }
 }
 
