@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use outrigger_sep::host::life::platform::Script;
 
 #[derive(Subcommand)]
 #[command(after_help = "\
@@ -125,7 +126,8 @@ Examples:
   outrigger ext up --home ./host
   outrigger ext up --json | jq -c 'select(.event == \"changed\")'
   outrigger ext up --name alice --mesh ./mesh.sqlite
-  outrigger ext up --backend lxmf")]
+  outrigger ext up --backend lxmf
+  outrigger ext up --phone 't=0 fg; t=20 bg; t=40 fg'")]
 pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) place: Place,
@@ -158,9 +160,14 @@ pub(crate) struct UpArgs {
     #[arg(long)]
     pub(crate) trace: bool,
 
-    /// Begin with no extension running; each is started when it is asked for.
+    /// Begin with no extension running; each is started when it is asked for, or by an event that it wants to hear about.
     #[arg(long)]
     pub(crate) lazy: bool,
+
+    /// Be a phone, for trying things out: the android profile, with a script for what the user and the system do, such as
+    /// 't=0 fg; t=5 bg; t=9 fg'. Words: fg, bg, trim=moderate|low|critical, freeze, thaw, reclaim.
+    #[arg(long, value_name = "SCRIPT")]
+    pub(crate) phone: Option<Script>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -54,7 +54,12 @@ impl Place {
 
 /// The facts about this machine.
 pub(crate) fn facts() -> HostFacts {
-    HostFacts::here(env!("CARGO_PKG_VERSION"), Profile::Desktop)
+    facts_of(Profile::Desktop)
+}
+
+/// The facts about a machine of another kind that this one plays.
+pub(crate) fn facts_of(profile: Profile) -> HostFacts {
+    HostFacts::here(env!("CARGO_PKG_VERSION"), profile)
 }
 
 fn default_home() -> anyhow::Result<PathBuf> {

@@ -9,10 +9,11 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context, bail};
 use outrigger_sep::config::{Activation, TracePolicy};
 use outrigger_sep::host::control::{AddressBook, Door, SOCKET};
+use outrigger_sep::host::life::platform::{Script, SimPlatform};
 use outrigger_sep::host::{Begin, Fleet, FleetOptions, Happening};
 use outrigger_sep::mesh::lxmf::{Interface, Lxmf, LxmfOptions};
 use outrigger_sep::mesh::{Address, Embedded, EmbeddedOptions, Entry, Messaging};
-use outrigger_sep::protocol::State;
+use outrigger_sep::protocol::{Profile, State};
 use outrigger_supervise::driver::{Settings, Supervisor};
 use outrigger_supervise::launch::Launcher;
 use outrigger_supervise::sandbox::{Level, probe};
@@ -22,7 +23,7 @@ use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::args::{Backend, UpArgs};
-use super::place::{Site, facts};
+use super::place::{Site, facts_of};
 use crate::args::StdinArg;
 use crate::exec::owner::{Owner, Wish};
 use crate::say::{self, Format, printable};
@@ -60,7 +61,7 @@ pub(crate) async fn up(args: UpArgs, format: Format) -> anyhow::Result<ExitCode>
     let node = Node::open(&args, &site, &supervisor).await?;
     let options = FleetOptions {
         policy: site.policy.clone(),
-        facts: facts(),
+        facts: facts_of(if args.phone.is_some() { Profile::Android } else { Profile::Desktop }),
         supervisor,
         messaging: Arc::clone(&node.messaging),
         auto_level,
@@ -79,6 +80,7 @@ pub(crate) async fn up(args: UpArgs, format: Format) -> anyhow::Result<ExitCode>
         () = stop.notified() => Wish::Stop,
         () = door.serve(fleet.clone(), node.book, Arc::clone(&stop)) => Wish::Stop,
         () = tell(happenings, format) => Wish::Stop,
+        () = play(&fleet, args.phone.clone()) => Wish::Stop,
         scanned = fleet.keep_scanning() => {
             scanned.context("the folders of extensions cannot be watched")?;
             Wish::Stop
@@ -102,6 +104,14 @@ pub(crate) async fn up(args: UpArgs, format: Format) -> anyhow::Result<ExitCode>
         say::line(&json!({ "event": "down" }));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Plays what a phone does; when it has nothing more to do, things stay as they are.
+async fn play(fleet: &Fleet, script: Option<Script>) {
+    if let Some(script) = script {
+        fleet.follow(SimPlatform::new(script)).await;
+    }
+    std::future::pending().await
 }
 
 /// The process that serves the socket in the state, if one does. The lock of the state decides; this is for the message.

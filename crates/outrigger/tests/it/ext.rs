@@ -283,6 +283,40 @@ fn the_reference_extension_in_rust_runs_from_the_same_program() {
 }
 
 #[test]
+fn a_phone_without_a_runtime_shows_the_panel_and_says_why() {
+    let place = Place::new();
+    let folder = place.path("home/builtin/org.example.pocket");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(place.path("home/policy.toml"), "builtin_dir = \"builtin\"\n").unwrap();
+    let manifest = serde_json::json!({
+        "schemaVersion": "1.0.0", "id": "org.example.pocket", "name": "Pocket", "version": "0.1.0", "apiVersion": "1.0.0",
+        "trustLevel": "first_party", "platformProfile": "android",
+        "entrypoint": { "command": "meshchatx-android-extension-runtime", "args": ["pocket"] },
+        "permissions": ["tools.register"],
+        "health": { "startupTimeoutMs": 5000, "heartbeatIntervalMs": 5000, "unhealthyAfterMissedHeartbeats": 2 },
+        "limits": { "maxRequestBytes": 32768, "maxRequestsPerSecond": 30, "maxConcurrentRequests": 8 },
+        "ui": { "toolPanels": [{ "id": "pocket", "title": "In the pocket", "slot": "tools.page.primary" }] },
+        "android": { "runtimeMode": "packaged_module", "allowBackgroundExecution": false },
+    });
+    std::fs::write(folder.join("sep_manifest.json"), manifest.to_string()).unwrap();
+    let wrong = place.run("home", &["up", "--phone", "t=0 sideways"]);
+    assert_eq!(wrong.code(), 2);
+    assert!(wrong.stderr.contains("sideways"), "{}", wrong.stderr);
+
+    let up = place.up("home", &["--phone", "t=0 fg"]);
+    let one = place.until("home", "org.example.pocket", "unavailable");
+    assert_eq!(one["starts"], 0, "{one:#}");
+    let ui = place.run("home", &["ui"]).stdout;
+    assert!(ui.contains("In the pocket") && ui.contains("unavailable"), "{ui}");
+    stop(up);
+    // On a desktop the same manifest is for somebody else.
+    let up = place.up("home", &[]);
+    let one = place.until("home", "org.example.pocket", "blocked");
+    assert!(one["detail"].as_str().unwrap().contains("M-profile"), "{one:#}");
+    stop(up);
+}
+
+#[test]
 fn the_box_for_untrusted_extensions_is_probed() {
     let place = Place::new();
     let probed = place.json("home", &["sandbox", "probe"]);
