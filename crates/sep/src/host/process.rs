@@ -4,20 +4,21 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use outrigger_supervise::driver::{Child, Outcome, Request, Session};
+use outrigger_supervise::driver::{Child, Outcome, Session};
 use outrigger_supervise::launch::Status;
 use outrigger_supervise::ready::{Gate as ReadyGate, Ready};
 use outrigger_supervise::report::Report;
 use outrigger_supervise::sandbox::Enforced;
 use outrigger_supervise::spec::{Logs, Rules, Spec, Stdin, Tee};
-use outrigger_supervise::state::{Ask, Cause, Heartbeat, Restart};
+use outrigger_supervise::state::{Cause, Heartbeat, Restart};
 use outrigger_supervise::tree::Pid;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use super::boxing::{self, Home};
 use super::channel::{
@@ -30,11 +31,13 @@ use super::shared::Shared;
 use crate::manifest::{self, Found, Launch, LaunchError};
 use crate::protocol::{
     DeniedTopic, ExitKind, Initialize, InitializeEvents, InitializeExtension, InitializePlatform,
-    LaunchReason, LimitsJson, PlatformState, Sdk, SessionId, ShutdownReason, V1_0, V1_1, Version,
+    LaunchReason, LimitsJson, PlatformState, Sdk, SessionId, V1_0, V1_1, Version,
 };
 
 /// The life itself watches the start; the supervisor only makes sure that none goes on for ever.
 const START_AT_MOST: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long what a process sent before it ended may take to be heard.
+const LAST_WORDS: Duration = Duration::from_millis(250);
 /// What the exit report shows of standard error.
 const TAIL: Logs = Logs { tail_lines: 20, tail_bytes: 16 * 1024, max_line_bytes: 4096, file: None };
 /// Pieces of output that may wait for the log.
@@ -48,7 +51,7 @@ pub(super) struct Generation(pub(super) u64);
 #[derive(Debug)]
 pub(super) enum Told {
     /// It is under supervision and can be killed.
-    Begun { child: Child, leaving: Arc<Leaving>, session: SessionId, transport: Transport },
+    Begun { child: Child, session: SessionId, transport: Transport },
     /// It runs.
     Spawned { pid: u32, enforced: Box<Enforced> },
     /// It does not, and will not.
@@ -69,24 +72,6 @@ pub(super) enum Told {
     Exited { status: Status, last_words: Vec<String> },
 }
 
-/// What an extension is told when it has to leave.
-#[derive(Debug)]
-pub(super) struct Leaving(Mutex<ShutdownReason>);
-
-impl Leaving {
-    fn new() -> Self {
-        Self(Mutex::new(ShutdownReason::HostExit))
-    }
-
-    pub(super) fn because(&self, reason: ShutdownReason) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = reason;
-    }
-
-    fn reason(&self) -> ShutdownReason {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Everything a start needs.
 pub(super) struct Start {
     pub(super) generation: Generation,
@@ -101,14 +86,22 @@ pub(super) struct Start {
 impl Start {
     /// Starts the process and stays with it until it is gone. Dropping the future kills it.
     pub(super) async fn run(self) {
-        let (child, session, rendezvous, leaving) = match self.spawn().await {
+        let (child, mut session, rendezvous) = match self.spawn().await {
             Ok(parts) => parts,
             Err((trouble, why)) => return self.tell(Told::NotSpawned(trouble, why)).await,
         };
-        let talking = self.talk(session, rendezvous, leaving);
-        let outcome = tokio::select! {
-            outcome = child.wait() => outcome,
-            () = talking => child.wait().await,
+        // The session has the lifeline, whose end tells the extension that the host is gone: it is held to the last.
+        let outcome = {
+            let talking = self.talk(&mut session, rendezvous);
+            tokio::pin!(talking);
+            tokio::select! {
+                outcome = child.wait() => {
+                    // What it said before it left is heard before its leaving is.
+                    let _ = timeout(LAST_WORDS, &mut talking).await;
+                    outcome
+                }
+                () = &mut talking => child.wait().await,
+            }
         };
         self.tell(exited(&outcome)).await;
     }
@@ -119,7 +112,7 @@ impl Start {
     }
 
     /// From the files on disk to a running process with its meeting place.
-    async fn spawn(&self) -> Result<(Child, Session, Rendezvous, Arc<Leaving>), (SpawnTrouble, String)> {
+    async fn spawn(&self) -> Result<(Child, Session, Rendezvous), (SpawnTrouble, String)> {
         let other = |why: String| (SpawnTrouble::Other, why);
         self.shared.pace.turn().await;
         let launch = self.prepare().await?;
@@ -152,22 +145,16 @@ impl Start {
                 .args(launch.args.iter().map(String::as_str));
         spec.program.environment.set = boxing::environment(&self.dossier.id, &launch, &home);
         spec.stdin = Stdin::Session;
-        spec.ask = Ask::Session;
         spec.tee = Some(Tee::new(spoken));
         if let Some(theirs) = rendezvous.child_end() {
             spec = spec.extra(only_once(theirs));
         }
         let child = self.shared.supervisor.start(spec).map_err(|error| other(error.to_string()))?;
-        let leaving = Arc::new(Leaving::new());
-        let begun = Told::Begun {
-            child: child.clone(),
-            leaving: Arc::clone(&leaving),
-            session: rendezvous.session().clone(),
-            transport: by,
-        };
+        let begun =
+            Told::Begun { child: child.clone(), session: rendezvous.session().clone(), transport: by };
         self.tell(begun).await;
         match child.next_session().await {
-            Some(session) => Ok((child, session, rendezvous, leaving)),
+            Some(session) => Ok((child, session, rendezvous)),
             None => Err(not_spawned(&child.wait().await)),
         }
     }
@@ -192,41 +179,21 @@ impl Start {
         }
     }
 
-    /// Speaks with a running process until it is gone.
-    async fn talk(&self, session: Session, rendezvous: Rendezvous, leaving: Arc<Leaving>) {
+    /// Speaks with a running process until there is nothing more to hear.
+    async fn talk(&self, session: &mut Session, rendezvous: Rendezvous) {
         let handle = session.handle();
-        let Session { pid, enforced, stdin: Some(mut lifeline), mut requests, .. } = session else { return };
-        self.tell(Told::Spawned { pid: pid.get(), enforced: Box::new(enforced) }).await;
-        let talking = OnceLock::new();
-        let asked = async {
-            while let Some(request) = requests.recv().await {
-                match (request, talking.get()) {
-                    (Request::Leave { within }, Some(Talking { conversation, desk })) => {
-                        desk.leaving();
-                        // Whether it gives its word or not, the ladder goes on.
-                        let _ = conversation.shutdown(leaving.reason(), within).await;
-                    }
-                    (Request::Leave { .. }, None) => handle.cannot_ask().await,
-                    // The life has a pulse of its own.
-                    (Request::Ping(_), _) => {}
-                }
+        let Session { pid, enforced, stdin: Some(lifeline), .. } = session else { return };
+        self.tell(Told::Spawned { pid: pid.get(), enforced: Box::new(enforced.clone()) }).await;
+        match self.begin(*pid, lifeline, rendezvous).await {
+            Ok(conversation) => {
+                // Others may start now.
+                handle.attached().await;
+                let ChannelEnd { kind, detail } = self.attend(&conversation).await;
+                self.tell(Told::Broken(kind, detail)).await;
             }
-        };
-        let spoken = async {
-            let broken = match self.begin(pid, &mut lifeline, rendezvous, &talking).await {
-                Ok(conversation) => {
-                    handle.attached().await;
-                    let end = self.attend(&conversation).await;
-                    (end.kind, end.detail)
-                }
-                Err(Begin::Broken(kind, why)) => (kind, why),
-                Err(Begin::Told) => return,
-            };
-            self.tell(Told::Broken(broken.0, broken.1)).await;
-        };
-        tokio::join!(asked, spoken);
-        // Its end is what tells the extension that the host is gone, so it is held to the last.
-        drop(lifeline);
+            Err(Begin::Broken(kind, why)) => self.tell(Told::Broken(kind, why)).await,
+            Err(Begin::Told) => {}
+        }
     }
 
     /// From the first line on standard input to an accepted `initialize`.
@@ -235,7 +202,6 @@ impl Start {
         pid: Pid,
         lifeline: &mut pipe::Sender,
         rendezvous: Rendezvous,
-        talking: &OnceLock<Talking>,
     ) -> Result<Conversation, Begin> {
         let lost = |why: String| Begin::Broken(ExitKind::ChannelLost, why);
         let session = rendezvous.session().clone();
@@ -261,15 +227,12 @@ impl Start {
             Ok(initialized) => {
                 let version = initialized.protocol_version;
                 desk.opened(version);
-                // From here on it can be asked to leave.
-                let _ = talking.set(Talking { conversation: conversation.clone(), desk });
                 self.tell(Told::Initialized(version)).await;
                 Ok(conversation)
             }
             Err(InitializeError::Incompatible { detail, said }) => {
                 // What it asked for right behind its answer is answered too.
                 desk.leaving();
-                let _ = talking.set(Talking { conversation, desk });
                 self.tell(Told::Incompatible(format!("{detail}: it said {said}"))).await;
                 Err(Begin::Told)
             }
@@ -339,11 +302,6 @@ impl Start {
             now_ms: now_ms(),
         }
     }
-}
-
-struct Talking {
-    conversation: Conversation,
-    desk: Arc<Desk>,
 }
 
 /// Why there is no session.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_supervise::driver::Child;
-use outrigger_supervise::state::{Moment, PingSeq};
+use outrigger_supervise::state::{Ladder, Moment, PingSeq};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -17,7 +17,7 @@ use super::events::{Pump, Topic};
 use super::gate::{Desk, NotRecorded};
 use super::happening::Happening;
 use super::life::{Effect, Event, Life, LifecycleTopic, SpawnTrouble, Transition, View};
-use super::process::{Generation, Leaving, Start, Told};
+use super::process::{Generation, Start, Told};
 use super::record::EventFate;
 use super::shared::Shared;
 use super::view::{Exit, KEPT_EXITS, SessionView};
@@ -100,7 +100,6 @@ struct Running {
     /// Dropping it ends everything that speaks with the process.
     tasks: JoinSet<()>,
     child: Option<Child>,
-    leaving: Option<Arc<Leaving>>,
     since: Option<Instant>,
     pid: Option<u32>,
     session: Option<SessionView>,
@@ -253,13 +252,11 @@ impl Steward {
             Effect::Spawn(reason) => self.spawn(reason),
             Effect::Stop { reason, ladder } => {
                 let Some(running) = &mut self.running else { return };
-                if let Some(leaving) = &running.leaving {
-                    leaving.because(reason);
-                }
                 match running.child.clone() {
-                    Some(child) => drop(running.tasks.spawn(async move {
-                        child.stop(ladder).await;
-                    })),
+                    Some(child) => {
+                        let talking = running.conversation.clone().zip(running.desk.clone());
+                        drop(running.tasks.spawn(stop(child, talking, reason, ladder)));
+                    }
                     // It is still being made: giving that up is the end of it.
                     None => self.abandon(),
                 }
@@ -376,7 +373,6 @@ impl Steward {
             dossier: kept,
             tasks,
             child: None,
-            leaving: None,
             since: None,
             pid: None,
             session: None,
@@ -401,9 +397,8 @@ impl Steward {
     fn hear(&mut self, told: Told) {
         let Some(running) = &mut self.running else { return };
         match told {
-            Told::Begun { child, leaving, session, transport } => {
+            Told::Begun { child, session, transport } => {
                 running.child = Some(child);
-                running.leaving = Some(leaving);
                 running.session = Some(SessionView {
                     id: session,
                     protocol_version: None,
@@ -571,6 +566,29 @@ fn lifecycle_data(topic: LifecycleTopic) -> Box<RawValue> {
     };
     // An object of words is JSON.
     to_raw_value(&data).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// The way down: asked in its own words, then by signal, then not asked any more.
+async fn stop(
+    child: Child,
+    talking: Option<(Conversation, Arc<Desk>)>,
+    reason: ShutdownReason,
+    ladder: Ladder,
+) {
+    if let Some((conversation, desk)) = talking
+        && !ladder.ask.is_zero()
+    {
+        desk.leaving();
+        let leaves = async {
+            // Whether it gives its word or not, it may leave.
+            let _ = conversation.shutdown(reason, ladder.ask).await;
+            child.wait().await
+        };
+        if tokio::time::timeout(ladder.ask, leaves).await.is_ok() {
+            return;
+        }
+    }
+    child.stop(Ladder { ask: Duration::ZERO, ..ladder }).await;
 }
 
 async fn sleep_until(deadline: Option<Instant>) {

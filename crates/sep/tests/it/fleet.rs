@@ -36,6 +36,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "a_lazy_extension_is_woken_by_a_message_and_goes_when_it_has_nothing_to_do",
             woken_by_a_message,
         ),
+        trial("an_extension_that_is_stopped_as_soon_as_it_is_ready_is_asked_first", asked_first),
         trial("one_host_has_a_state", one_host),
     ]
 }
@@ -334,6 +335,28 @@ async fn woken_by_a_message() {
     host.until(id, State::Stopped).await;
     let exits = host.fleet.show(id).await.expect("there").exits;
     assert_eq!((exits.len(), exits[0].kind), (1, ExitKind::Requested), "{exits:?}");
+    host.end().await;
+}
+
+async fn asked_first() {
+    let newer = "org.example.newer";
+    let site = Site::new();
+    site.fault(ID, &serving());
+    let script = json!([{"do":"attach"}, {"do":"manners","version":"1.2.0"}, {"do":"serve"}]);
+    site.fault(newer, &steps(script));
+    let host = site.start().await;
+    for _ in 0..10 {
+        host.until(ID, State::Ready).await;
+        host.fleet.stop_one(ID).await.expect("stopped");
+        host.fleet.start_one(ID).await.expect("started");
+    }
+    let exits = host.fleet.show(ID).await.expect("there").exits;
+    assert_eq!(exits.len(), 10);
+    assert!(exits.iter().all(|exit| exit.code == Some(0)), "{exits:#?}");
+    // One that speaks no version of ours learns that it has to go, and goes.
+    host.until(newer, State::Failed).await;
+    let exits = host.fleet.show(newer).await.expect("there").exits;
+    assert_eq!(exits[0].code, Some(0), "{exits:#?}");
     host.end().await;
 }
 

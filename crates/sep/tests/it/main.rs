@@ -18,13 +18,13 @@ macro_rules! trials {
 }
 
 // After the macro, which these rooms use.
+mod channel;
+mod channel_kit;
 mod fleet;
 mod fleet_kit;
 mod hostile;
 mod hostile_frames;
 mod hostile_kit;
-mod channel;
-mod channel_kit;
 mod kit;
 mod kit_box;
 mod kit_fault;
@@ -37,11 +37,11 @@ mod manifest_policy;
 mod mesh;
 mod mesh_lxmf;
 mod mesh_process;
-mod storm;
 mod phone;
 mod phone_kit;
 mod phone_kits;
 mod phone_runtime;
+mod storm;
 
 fn main() -> ExitCode {
     if let Some(code) = outrigger_supervise::launch::intercept() {

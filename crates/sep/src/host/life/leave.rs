@@ -165,7 +165,12 @@ impl Life {
             At::Serving(_) if hangs => State::Unresponsive,
             _ => State::Stopping,
         };
-        let (seen, ladder) = (self.is_seen(), self.ladder());
+        let ladder = match errand {
+            // It has just answered, so it can be told why it has to go.
+            Errand::Stop(ShutdownReason::VersionUnsupported) => FULL_LADDER,
+            Errand::Stop(_) | Errand::Kill => self.ladder(),
+        };
+        let seen = self.is_seen();
         self.process.stretch = self.ready_for();
         self.process.lost = None;
         self.process.voice.hush();

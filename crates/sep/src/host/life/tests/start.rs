@@ -95,7 +95,7 @@ fn without_a_common_version_it_is_told_and_has_failed_for_good() {
     bench.does("attached");
     assert_eq!(
         bench.does("incompatible version_inconsistent"),
-        "starting → stopping: incompatible, stop version_unsupported 0+2"
+        "starting → stopping: incompatible, stop version_unsupported 3+2"
     );
     assert_eq!(bench.does("exit 0"), "ended incompatible 0, stopping → failed: incompatible");
     let view = bench.life.view();
