@@ -1,4 +1,4 @@
-//! What a platform tells its host, who runs extensions on it, and a platform that only exists as a script.
+//! What a platform tells its host, and a platform that only exists as a script. What can be run on it is for the policy to say.
 
 mod script;
 mod sim;
@@ -6,37 +6,18 @@ mod sim;
 pub use script::{MAX_SCRIPT_ENTRIES, Script, ScriptError, ScriptTrouble};
 pub use sim::SimPlatform;
 
-use std::path::PathBuf;
 use std::pin::Pin;
 
-use crate::manifest::Manifest;
 use crate::protocol::words::words;
 
 /// The platform under a host, as far as extensions feel it.
 pub trait Platform: Send {
     /// The next signal; `None` when there will be no more. Dropping the future loses no signal.
     fn next(&mut self) -> NextSignal<'_>;
-
-    /// Who would run this extension here.
-    fn runtime(&self, manifest: &Manifest) -> RuntimePlan;
 }
 
 /// A signal to come.
 pub type NextSignal<'a> = Pin<Box<dyn Future<Output = Option<PlatformSignal>> + Send + 'a>>;
-
-/// Who would run an extension.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RuntimePlan {
-    /// Its own program, as its manifest says.
-    OwnProgram,
-    /// The runtime that is packaged with the host.
-    Packaged {
-        /// Where that is.
-        program: PathBuf,
-    },
-    /// Nobody, and why; it is not tried again.
-    Unavailable(String),
-}
 
 /// Something that the platform did, or is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
