@@ -7,9 +7,9 @@ use outrigger_sep::host::life::platform::Script;
 
 #[derive(Subcommand)]
 #[command(after_help = "\
-An extension is a folder with a manifest and a program. `outrigger ext up` is the host: it finds extensions, starts
-them in their box and gates every call they make. The other commands speak to the host that is up; those that only
-look or decide (list, show, validate, enable, disable, reset, grant, revoke, logs, audit) also work without one.
+An extension is a folder with a manifest and a program. `outrigger ext up` is the host: it finds \
+extensions, starts them in their box and gates every call they make. \
+The other commands speak to the host that is up; those that only look or decide (list, show, validate, enable, disable, reset, grant, revoke, logs, audit) also work without one.
 
 Examples:
   outrigger ext new org.example.hello                 a complete extension to begin with
