@@ -124,8 +124,14 @@ fn check_answers(answers: &[u8], end: &End, stream: &[u8], limits: &Limits) {
                 due += 1;
             }
             Some(Err(refusal)) if refusal.shape == Shape::Reply => {}
-            // What is too long, not text or not a message is told so.
-            Some(Err(_)) | None => due += 1,
+            // What is too long, not text or not a message is told so, under its id where one could be read.
+            Some(Err(refusal)) => {
+                if let Some(id) = refusal.id {
+                    *asked.entry(id.as_json().into_owned()).or_default() += 1;
+                }
+                due += 1;
+            }
+            None => due += 1,
             Some(Ok(_)) => {}
         }
     }
