@@ -24,6 +24,8 @@ Examples:
 pub(crate) enum ExtCommand {
     /// Be the host: find extensions, start them, gate their calls, until Ctrl-C.
     Up(Box<UpArgs>),
+    /// Stop the host that is up, and all its extensions in good order.
+    Down(Place),
     /// All extensions, and where each is in its life.
     List(Place),
     /// Everything about one extension: findings, trust, permissions with reasons, limits, box, last exits.

@@ -39,6 +39,17 @@ pub(crate) fn run(command: ExtCommand, format: Format) -> anyhow::Result<ExitCod
 async fn serve(command: ExtCommand, format: Format) -> anyhow::Result<ExitCode> {
     match command {
         ExtCommand::Up(args) => return up::up(*args, format).await,
+        ExtCommand::Down(place) => {
+            let Host::Up(peer) = Host::find(&place.site()?, Needs::Up).await? else {
+                return Ok(ExitCode::FAILURE);
+            };
+            peer.call("shutdown", None, Deadline::After(std::time::Duration::from_secs(10))).await?;
+            // It serves until its extensions are gone.
+            peer.ended().await;
+            if format == Format::Json {
+                say::line(&json!({ "event": "down" }));
+            }
+        }
         ExtCommand::Validate(args) => return author::validate(&args, format),
         ExtCommand::New(args) => author::new(&args, format)?,
         ExtCommand::Sign(args) => author::sign(&args, format)?,

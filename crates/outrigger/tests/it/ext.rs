@@ -162,7 +162,8 @@ fn a_second_host_is_refused_and_the_wrong_word_is_explained() {
     let word = place.run("home", &["grant", HELLO, "messages.reed"]);
     assert!(word.stderr.contains("messages.read"), "{}", word.stderr);
     assert_eq!(place.run("home", &["up", "--bakend", "lxmf"]).code(), 2);
-    stop(first);
+    assert_eq!(place.run("home", &["down"]).code(), 0);
+    assert_eq!(first.finish().code(), 0);
     let nobody = place.run("home", &["start", HELLO]);
     assert_eq!(nobody.code(), 125);
     assert!(nobody.stderr.contains("outrigger ext up"), "{}", nobody.stderr);

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outrigger_wire::line::dialect;
@@ -17,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::fleet::Fleet;
@@ -31,6 +33,9 @@ pub const SOCKET: &str = "control.sock";
 pub const HAPPENED: &str = "happened";
 /// The notification that tells a watcher that it was too slow.
 pub const MISSED: &str = "missed";
+
+/// Conversations with operators at the same time; whoever comes then waits at the door.
+const CONVERSATIONS: usize = 64;
 
 /// How a conversation with the operator goes, at both ends.
 pub const CONFIG: PeerConfig = PeerConfig {
@@ -95,7 +100,10 @@ impl Door {
     /// Serves whoever comes, until the future is dropped.
     pub async fn serve(&self, fleet: Fleet, book: Arc<dyn AddressBook>, stop: Arc<tokio::sync::Notify>) {
         let own = rustix::process::getuid().as_raw();
+        let places = Arc::new(Semaphore::new(CONVERSATIONS));
         loop {
+            // It is never closed.
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
             let Ok((stream, _)) = self.listener.accept().await else {
                 // Out of descriptors, most likely; somebody else has to close some.
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -103,8 +111,16 @@ impl Door {
             };
             let is_ours = stream.peer_cred().is_ok_and(|peer| peer.uid() == own || peer.uid() == 0);
             if is_ours {
-                let clerk = Clerk { fleet: fleet.clone(), book: Arc::clone(&book), stop: Arc::clone(&stop) };
-                tokio::spawn(converse(stream, clerk));
+                let clerk = Clerk {
+                    fleet: fleet.clone(),
+                    book: Arc::clone(&book),
+                    stop: Arc::clone(&stop),
+                    watching: AtomicBool::new(false),
+                };
+                tokio::spawn(async move {
+                    converse(stream, clerk).await;
+                    drop(place);
+                });
             }
         }
     }
@@ -127,6 +143,8 @@ struct Clerk {
     fleet: Fleet,
     book: Arc<dyn AddressBook>,
     stop: Arc<tokio::sync::Notify>,
+    /// Whether it is being told what happens; telling it twice would only double it.
+    watching: AtomicBool,
 }
 
 impl Handler for Clerk {
@@ -134,7 +152,9 @@ impl Handler for Clerk {
         let Call { peer, method, params, .. } = call;
         let (fleet, book) = (self.fleet.clone(), Arc::clone(&self.book));
         if method == "watch" {
-            tokio::spawn(tell(fleet, peer));
+            if !self.watching.swap(true, Ordering::AcqRel) {
+                tokio::spawn(tell(fleet, peer));
+            }
             return Answer::Now(answer(&()));
         }
         if method == "shutdown" {
@@ -154,7 +174,12 @@ async fn tell(fleet: Fleet, peer: Peer) {
     let mut happenings = fleet.listen();
     drop(fleet);
     loop {
-        let told = match happenings.recv().await {
+        let heard = tokio::select! {
+            heard = happenings.recv() => heard,
+            // Nothing may happen for a long time, and nobody would notice that the watcher has gone.
+            _ = peer.ended() => return,
+        };
+        let told = match heard {
             Ok(happening) => match to_raw_value(&*happening) {
                 Ok(params) => peer.notify(Lane::Action, HAPPENED, Some(&params)).await,
                 Err(_) => continue,

@@ -12,4 +12,5 @@ mod tail;
 pub use feed::Stream;
 pub(crate) use feed::{LineFeed, Tails};
 pub(crate) use file::FileSink;
+pub use stamp::Stamp;
 pub use tail::{LogLine, Tail};

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A point in time that prints as `2026-11-15T15:47:36.123Z`.
-pub(super) struct Stamp(Duration);
+/// A point in time, since 1970, that prints as `2026-11-15T15:47:36.123Z`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp(pub Duration);
 
 impl Stamp {
-    pub(super) fn now() -> Self {
+    /// Now.
+    pub fn now() -> Self {
         // A clock before 1970 is wrong anyway; the log goes on.
         Self(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
     }
