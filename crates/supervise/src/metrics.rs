@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::driver::{ChildId, ChildStatus};
+use crate::driver::{Child, ChildId, ChildStatus, WeakChild};
 use crate::state::{Cause, Incarnation, Phase};
 use crate::tree::{self, Pid, Usage};
 
@@ -141,7 +141,15 @@ struct Books {
     starts: u64,
     restarts: u64,
     exits: BTreeMap<&'static str, u64>,
-    children: BTreeMap<ChildId, (String, watch::Receiver<ChildStatus>)>,
+    children: BTreeMap<ChildId, Known>,
+}
+
+/// A child as the books have it. They do not keep it alive.
+#[derive(Debug)]
+struct Known {
+    name: String,
+    status: watch::Receiver<ChildStatus>,
+    child: WeakChild,
 }
 
 impl Registry {
@@ -150,8 +158,13 @@ impl Registry {
         Self { books: Mutex::new(books) }
     }
 
-    pub(crate) fn add(&self, id: ChildId, name: String, status: watch::Receiver<ChildStatus>) {
-        self.write(|books| books.children.insert(id, (name, status)));
+    pub(crate) fn add(&self, child: &Child, status: watch::Receiver<ChildStatus>) {
+        let known = Known { name: child.name().to_owned(), status, child: child.downgrade() };
+        self.write(|books| books.children.insert(child.id(), known));
+    }
+
+    pub(crate) fn child(&self, id: ChildId) -> Option<Child> {
+        self.write(|books| books.children.get(&id).and_then(|known| known.child.upgrade()))
     }
 
     pub(crate) fn remove(&self, id: ChildId) {
@@ -179,7 +192,7 @@ impl Registry {
             children: books
                 .children
                 .iter()
-                .map(|(id, (name, status))| child(*id, name, *status.borrow()))
+                .map(|(id, known)| child(*id, &known.name, *known.status.borrow()))
                 .collect(),
         })
     }

@@ -1,7 +1,7 @@
 //! The owner's handle on a child: stop it, watch it, take its sessions. When the last clone is dropped the child is killed.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -83,7 +83,21 @@ pub struct Outcome {
     pub report: Option<Arc<Report>>,
 }
 
+/// A child that is not held: it may be gone.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakChild(Weak<Inner>);
+
+impl WeakChild {
+    pub(crate) fn upgrade(&self) -> Option<Child> {
+        self.0.upgrade().map(|inner| Child { inner })
+    }
+}
+
 impl Child {
+    pub(crate) fn downgrade(&self) -> WeakChild {
+        WeakChild(Arc::downgrade(&self.inner))
+    }
+
     pub(super) fn new(inner: Inner) -> Self {
         Self { inner: Arc::new(inner) }
     }

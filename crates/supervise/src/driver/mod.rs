@@ -14,6 +14,7 @@ mod run;
 mod session;
 mod supervisor;
 
+pub(crate) use child::WeakChild;
 pub use child::{Child, ChildId, ChildStatus, Outcome};
 pub use events::{ChildEvent, Events, Heard};
 pub use session::{Opened, Output, Request, Session, SessionHandle};

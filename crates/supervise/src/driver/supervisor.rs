@@ -108,7 +108,7 @@ impl Supervisor {
             tails: Arc::clone(&tails),
             _owner: owner_alive,
         });
-        self.shared.registry.add(id, spec.name.clone(), status);
+        self.shared.registry.add(&child, status);
         let ears = Ears { commands, owner, said, said_sender };
         let voice = Voice { status: status_sender, events, sessions, tails };
         tokio::spawn(Driver::new(id, Arc::clone(&self.shared), spec, machine, ears, voice).run());
@@ -118,5 +118,10 @@ impl Supervisor {
     /// The numbers of all children, as of now.
     pub fn metrics(&self) -> Metrics {
         self.shared.registry.snapshot()
+    }
+
+    /// One of the children, for whoever knows its number from the [`Metrics`]. While they hold it, it does not end with its owner.
+    pub fn child(&self, id: ChildId) -> Option<Child> {
+        self.shared.registry.child(id)
     }
 }

@@ -81,6 +81,20 @@ struct StoredCall {
 }
 
 impl Record {
+    /// The record as bytes, for a caller who keeps it by other means: under the host's key and bound to this name.
+    pub fn to_sealed(&self, key: &HostKey, name: &str) -> Vec<u8> {
+        self.seal(key, Kind::Kept, name)
+    }
+
+    /// The record of such bytes, if they are what was sealed under this name with this key.
+    ///
+    /// # Errors
+    ///
+    /// When they are not.
+    pub fn from_sealed(key: &HostKey, name: &str, sealed: &[u8]) -> Result<Self, StoreError> {
+        Self::open(key, Kind::Kept, name, sealed)
+    }
+
     pub(super) fn seal(&self, key: &HostKey, kind: Kind, name: &str) -> Vec<u8> {
         let Limits {
             instruction_budget,
@@ -171,4 +185,33 @@ pub(in crate::host) fn value_text(value: &Plain) -> String {
 /// The value of such a text.
 pub(in crate::host) fn value_of(text: &str) -> Option<Plain> {
     parse_value(text).ok()?.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_somebody_else_keeps_is_good_under_its_name_and_key_only() {
+        let record = Record {
+            run: RunId::random().unwrap(),
+            step: 3,
+            dialect: Dialect::Extended,
+            capabilities: vec!["ask".to_owned()],
+            limits: Limits::DEFAULTS,
+            calls: vec![Waiting { call: CallId(2), capability: "ask".to_owned(), args: vec![Plain::Null] }],
+            stored_at: UnixMillis(5),
+            snapshot: vec![1, 2, 3],
+        };
+        let key = HostKey::from_bytes([7; HostKey::BYTES]);
+        let sealed = record.to_sealed(&key, "a/1");
+        assert_eq!(Record::from_sealed(&key, "a/1", &sealed).unwrap(), record);
+        assert!(Record::from_sealed(&key, "a/2", &sealed).is_err(), "another name");
+        assert!(Record::from_sealed(&HostKey::from_bytes([8; HostKey::BYTES]), "a/1", &sealed).is_err());
+        assert!(Record::open(&key, Kind::Checkpoint, "a/1", &sealed).is_err(), "another kind");
+        let mut changed = sealed;
+        let last = changed.len() - 40;
+        changed[last] ^= 1;
+        assert!(Record::from_sealed(&key, "a/1", &changed).is_err(), "another snapshot");
+    }
 }

@@ -23,6 +23,8 @@ pub(super) enum Kind {
     Checkpoint = 2,
     /// An answer, named by run and call.
     Answer = 3,
+    /// A run that is kept by somebody else, named by them.
+    Kept = 4,
 }
 
 /// Puts a head and a body into an envelope.
