@@ -1,0 +1,1 @@
+//! Receipts of runs that no abp child did: the events of the log, sealed.

@@ -1,0 +1,1 @@
+//! Conversations as runs: the steerable runtime as a backend.

@@ -1,0 +1,1 @@
+//! What scripts of the daemon can call: built-in tools and those of the configuration.

@@ -1,0 +1,1 @@
+//! `outrigger config`: what is in force, and what is wrong with a file.

@@ -1,0 +1,1 @@
+//! The engine of one machine: one SQLite file, one thread that writes.

@@ -1,0 +1,1 @@
+//! The HTTP API: runs, approvals, receipts, backends, sidecars, extensions, metrics.
