@@ -140,6 +140,9 @@ pub(crate) struct Attempted {
     /// Who tries next.
     pub(crate) next_backend: String,
     pub(crate) not_before: Moment,
+    /// Whether it ended with the daemon, which costs no try.
+    #[serde(default)]
+    pub(crate) interrupted: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -12,16 +12,23 @@
 
 pub(crate) mod approval;
 pub(crate) mod backend;
+mod cell;
+pub(crate) mod dispatch;
 pub(crate) mod entry;
+mod follow;
 pub(crate) mod id;
+mod recall;
 pub(crate) mod request;
+mod scribe;
 pub(crate) mod service;
 pub(crate) mod state;
+mod tasks;
 
 pub(crate) use approval::{Answer, Approval, ApprovalId, Choice, DefaultAnswer, Given};
 pub(crate) use backend::{Attempt, Backend, BackendView, Concluded, Control, Ended, Health, Order, Teller};
 pub(crate) use entry::{Entry, Line};
+pub(crate) use follow::Follower;
 pub(crate) use id::{Actor, RunId};
 pub(crate) use request::{NewRun, RequestError};
-pub(crate) use service::{Follower, ListQuery, Numbered, Page, Runs, RunsError};
+pub(crate) use service::{ListQuery, Numbered, Page, RunRules, Runs, RunsError, RunsOptions, receipt_id};
 pub(crate) use state::{Phase, RunState};

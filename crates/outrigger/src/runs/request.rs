@@ -222,6 +222,12 @@ impl NewRun {
         WorkOrder::read(&text).map_err(|error| RequestError::at("", error.to_string()))
     }
 
+    /// Whether it works in a folder of its caller, not in a copy.
+    pub(crate) fn works_in_place(&self) -> bool {
+        let mode = self.workspace.as_ref().and_then(|workspace| workspace.get("mode"));
+        mode.and_then(Value::as_str) == Some("pass_through")
+    }
+
     /// What it is called in lists.
     pub(crate) fn shown_title(&self) -> String {
         let from =

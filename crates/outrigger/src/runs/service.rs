@@ -1,25 +1,94 @@
 //! What can be done with runs, by whoever may: the API, the dashboard, the command line.
 
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use outrigger_abp::receipt::Check;
+use outrigger_abp::receipt::{Check, Folder, verify};
+use tokio::sync::{Notify, broadcast, mpsc, watch};
 
-use super::approval::{Answer, Approval, ApprovalId};
-use super::backend::{Backend, BackendView};
+use super::approval::{Answer, Approval, ApprovalId, Choice, DefaultAnswer};
+use super::backend::{BackendView, Control, Order, Recorded};
+use super::cell::{self, Cells, Change, ChangeError};
+use super::dispatch::{self, Lane, LeftBehind, work_for};
+use super::entry::{
+    Accepted, Answered, Cancelling, Entry, Line, Origin, OriginKind, Started, Steered, Suspended,
+};
+use super::follow::{Bells, Follower};
 use super::id::{Actor, RunId};
-use super::request::{NewRun, RequestError};
+use super::recall;
+use super::request::{ApprovalTerms, NewRun, RequestError};
 use super::state::{Phase, RunState};
-use crate::engine::{Begun, Engine, EngineError, Seq};
+use super::tasks::Tasks;
+use crate::config::nearest;
+use crate::engine::{
+    Append, AppendError, Begun, Changed, Engine, EngineError, HeadQuery, Millis, ReadLimit, Seq, Stored,
+};
+
+/// The most of a log that is read at once.
+pub(super) const PAGE_BYTES: usize = 4 << 20;
+
+/// The longest page of runs.
+pub(crate) const MAX_PAGE: usize = 200;
+
+/// The most that is said to an agent at once.
+const MAX_STEER: usize = 64 * 1024;
 
 /// All runs. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Runs {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-struct Inner {
-    engine: Arc<dyn Engine>,
+/// What runs are made of.
+pub(crate) struct RunsOptions {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) lanes: Vec<Lane>,
+    /// Who does a task for which nobody was named.
+    pub(crate) default_backend: String,
+    pub(crate) receipts: Arc<Folder>,
+    pub(crate) rules: RunRules,
+    /// The tools that scripts can be given by name.
+    pub(crate) tools: Vec<(String, String)>,
+    /// What attempts that died with an earlier daemon left, by the id of their receipt.
+    pub(crate) left: Box<dyn Fn(&str) -> Option<LeftBehind> + Send + Sync>,
+    /// Where complaints go.
+    pub(crate) complaints: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// What is decided once for all runs.
+#[derive(Clone, Debug)]
+pub(crate) struct RunRules {
+    /// Runs that may wait for their backends.
+    pub(crate) queued: u64,
+    /// How often a run is tried again that does not say so itself.
+    pub(crate) retries: u32,
+    /// How long people have, if the run does not say so; none for ever.
+    pub(crate) approve_within: Option<Duration>,
+    pub(crate) approve_default: DefaultAnswer,
+    /// How long and how many of the runs that are over are kept.
+    pub(crate) keep_for: Duration,
+    pub(crate) keep_at_most: usize,
+}
+
+pub(super) struct Inner {
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) cells: Cells,
+    pub(super) lanes: BTreeMap<String, Arc<Lane>>,
+    default_backend: String,
+    pub(super) receipts: Arc<Folder>,
+    rules: RunRules,
+    tools: Vec<(String, String)>,
+    left: Box<dyn Fn(&str) -> Option<LeftBehind> + Send + Sync>,
+    complaints: Box<dyn Fn(&str) + Send + Sync>,
+    /// Attempts under way.
+    live: Mutex<HashMap<RunId, mpsc::Sender<Control>>>,
+    pub(super) draining: watch::Sender<bool>,
+    pub(super) deadlines: Notify,
+    pub(super) tasks: Tasks,
+    pub(super) bells: Arc<Bells>,
 }
 
 /// Which runs.
@@ -77,27 +146,171 @@ pub(crate) enum RunsError {
 }
 
 impl Runs {
+    /// Opens the books. Nothing is done before [`Runs::work`].
+    pub(crate) fn open(options: RunsOptions) -> Self {
+        let RunsOptions { engine, lanes, default_backend, receipts, rules, tools, left, complaints } =
+            options;
+        let lanes = lanes.into_iter().map(|lane| (lane.backend.name().to_owned(), Arc::new(lane))).collect();
+        let inner = Inner {
+            cells: Cells::new(Arc::clone(&engine)),
+            bells: Bells::over(engine.watch()),
+            engine,
+            lanes,
+            default_backend,
+            receipts,
+            rules,
+            tools,
+            left,
+            complaints,
+            live: Mutex::new(HashMap::new()),
+            draining: watch::Sender::new(false),
+            deadlines: Notify::new(),
+            tasks: Tasks::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Gives queued runs to backends until [`Runs::drain`].
+    pub(crate) fn work(&self) {
+        for lane in self.inner.lanes.values() {
+            self.inner.tasks.spawn(dispatch::attend(Arc::clone(&self.inner), Arc::clone(lane)));
+        }
+        self.inner.tasks.spawn(dispatch::keep_deadlines(Arc::clone(&self.inner)));
+    }
+
+    /// Takes nothing new, lets what is under way stand still or end, and returns when nothing is under way any more, or when the
+    /// patience is at its end.
+    pub(crate) async fn drain(&self, patience: Duration) {
+        self.inner.draining.send_replace(true);
+        let live: Vec<RunId> = self.inner.live().keys().cloned().collect();
+        for run in live {
+            self.inner.command(&run, Control::Drain);
+        }
+        self.inner.tasks.finish(patience).await;
+    }
+
     /// Accepts a run. When this returns it cannot be lost. The same id again is the same run, if it asks for the same.
     pub(crate) async fn submit(&self, new: NewRun, by: Actor) -> Result<RunState, RunsError> {
-        unimplemented!()
+        self.accept(new, by, None, None).await
+    }
+
+    async fn accept(
+        &self,
+        mut new: NewRun,
+        by: Actor,
+        origin: Option<Origin>,
+        from: Option<(Suspended, Vec<u8>)>,
+    ) -> Result<RunState, RunsError> {
+        let inner = &self.inner;
+        if *inner.draining.borrow() {
+            return Err(RunsError::Draining);
+        }
+        let backend = inner.choose(&new)?;
+        new.retries.get_or_insert(inner.rules.retries);
+        if new.approvals.is_none() {
+            new.approvals = Some(ApprovalTerms {
+                within: inner.rules.approve_within.map(|within| format!("{}s", within.as_secs())),
+                default: inner.rules.approve_default,
+            });
+        }
+        let random = |error| {
+            RunsError::Engine(EngineError::Failed {
+                what: "cannot name a run".to_owned(),
+                why: format!("the system has no randomness to give: {error}"),
+            })
+        };
+        let run = match &new.id {
+            Some(id) => RunId::parse(id).map_err(|error| RequestError::at("id", error.to_string()))?,
+            None => RunId::random().map_err(random)?,
+        };
+        let queued = inner.queued().await?;
+        if queued >= inner.rules.queued {
+            return Err(RunsError::Full { queued, limit: inner.rules.queued });
+        }
+        let mut seed = [0u8; 8];
+        getrandom::fill(&mut seed).map_err(random)?;
+        let now = Millis::now();
+        // Of 53 bits, so that it can be shown and given again as a number of JavaScript.
+        let (seed, now_ms) = (u64::from_le_bytes(seed) >> 11, now.0);
+        let (seed, now_ms) = match &origin {
+            Some(Origin { how: OriginKind::Replay, run, .. }) => {
+                let first = inner.accepted(run).await?;
+                (first.seed, first.now_ms)
+            }
+            Some(Origin { how: OriginKind::Fork, .. }) | None => (seed, now_ms),
+        };
+        let accepted = Accepted { backend: backend.clone(), request: new.clone(), by, seed, now_ms, origin };
+        let mut lines = vec![Line::now(Entry::Accepted(accepted))];
+        if let Some((suspended, blob)) = from {
+            inner.engine.put_blob(&run.log(), blob).await?;
+            let started = Started { attempt: 1, backend: backend.clone(), resumed: true };
+            lines.push(Line::now(Entry::Started(started)));
+            lines.push(Line::now(Entry::Suspended(Suspended { attempt: 1, ..suspended })));
+        }
+        let mut state = RunState::begin(run.clone(), &lines[0])
+            .ok_or_else(|| RunsError::Refused("the run cannot be begun".to_owned()))?;
+        for line in &lines[1..] {
+            state.fold(line);
+        }
+        let append = Append {
+            log: run.log(),
+            expected: Seq(0),
+            records: lines.iter().map(Line::write).collect(),
+            head: Some(cell::head(&state)),
+            work: vec![work_for(&backend, &run, now)],
+        };
+        match inner.engine.append_if(append).await {
+            Ok(_) => {
+                inner.wake(&backend);
+                Ok(state)
+            }
+            Err(AppendError::Conflict { .. }) => {
+                let first = inner.accepted(&run).await?;
+                if first.request == new {
+                    return self.show(&run).await;
+                }
+                Err(RunsError::Refused(format!(
+                    "there is a run `{run}` already, and it asks for something else"
+                )))
+            }
+            Err(AppendError::Engine(error)) => Err(error.into()),
+        }
     }
 
     pub(crate) async fn list(&self, query: ListQuery) -> Result<Page, RunsError> {
-        unimplemented!()
+        let limit = query.limit.clamp(1, MAX_PAGE);
+        let labels = query.phases.iter().map(|phase| phase.word().to_owned()).collect();
+        // One more than fits says whether there is another page.
+        let query = HeadQuery { labels, before: query.before, limit: limit + 1 };
+        let mut heads = self.inner.engine.heads(query).await?;
+        let more = heads.len() > limit;
+        heads.truncate(limit);
+        let next = heads.last().filter(|_| more).map(|head| head.begun);
+        let mut runs = Vec::with_capacity(heads.len());
+        for head in &heads {
+            if let Some(run) = RunId::of_log(&head.log) {
+                runs.push(cell::read_state(&run, &head.body)?);
+            }
+        }
+        Ok(Page { runs, next })
     }
 
     /// How many runs there are in each phase.
     pub(crate) async fn counts(&self) -> Result<Vec<(Phase, u64)>, RunsError> {
-        unimplemented!()
+        let labels = self.inner.engine.labels().await?;
+        let count = |phase: Phase| {
+            labels.iter().find(|(label, _)| label == phase.word()).map_or(0, |(_, count)| *count)
+        };
+        Ok(Phase::ALL.into_iter().map(|phase| (phase, count(phase))).collect())
     }
 
     pub(crate) async fn show(&self, run: &RunId) -> Result<RunState, RunsError> {
-        unimplemented!()
+        self.inner.standing(run).await.map(|(_, state)| state)
     }
 
     /// What was asked for.
     pub(crate) async fn request(&self, run: &RunId) -> Result<NewRun, RunsError> {
-        unimplemented!()
+        Ok(self.inner.accepted(run).await?.request)
     }
 
     /// Records after a number, a page of at most `limit` of them (and at most a few megabytes).
@@ -107,22 +320,48 @@ impl Runs {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Numbered>, RunsError> {
-        unimplemented!()
+        let limit = ReadLimit { records: limit.max(1), bytes: PAGE_BYTES };
+        let stored = self.inner.engine.read(&run.log(), after, limit).await?;
+        if stored.is_empty() {
+            // An empty page of a run that is there is different from a run that is not.
+            self.inner.standing(run).await?;
+        }
+        Ok(stored.into_iter().map(Numbered::from).collect())
     }
 
     /// The records after a number, and those that come.
     pub(crate) async fn follow(&self, run: &RunId, after: Seq) -> Result<Follower, RunsError> {
-        unimplemented!()
+        // Listened for before it is looked at, so that nothing is missed in between.
+        let bell = self.inner.bells.listen(run);
+        self.inner.standing(run).await?;
+        Ok(Follower::new(self.clone(), run.clone(), after, bell))
     }
 
     /// Runs that changed, from now on: which one, and how long its log is. For lists that are kept alive.
-    pub(crate) fn changes(&self) -> tokio::sync::broadcast::Receiver<crate::engine::Changed> {
+    pub(crate) fn changes(&self) -> broadcast::Receiver<Changed> {
         self.inner.engine.watch()
     }
 
     /// What waits for a person, over all runs, the oldest first.
     pub(crate) async fn waiting(&self) -> Result<Vec<(RunState, Approval)>, RunsError> {
-        unimplemented!()
+        let query = ListQuery { phases: vec![Phase::Waiting], before: None, limit: MAX_PAGE };
+        let mut waiting = Vec::new();
+        for run in self.list(query).await?.runs {
+            waiting.extend(
+                run.open_approvals().cloned().map(|approval| (run.clone(), approval)).collect::<Vec<_>>(),
+            );
+        }
+        waiting.sort_by_key(|(_, approval)| approval.asked_at);
+        Ok(waiting)
+    }
+
+    /// What was asked in full; the state has the beginning of what is long.
+    pub(crate) async fn approval(&self, run: &RunId, approval: &ApprovalId) -> Result<Approval, RunsError> {
+        let state = self.show(run).await?;
+        let none = || RunsError::NoSuchApproval { run: run.clone(), approval: approval.0.clone() };
+        let short = state.approvals.into_iter().find(|asked| asked.id == *approval).ok_or_else(none)?;
+        let full = recall::asked(&*self.inner.engine, run, approval).await?;
+        Ok(full.map_or_else(|| short.clone(), |full| Approval { given: short.given.clone(), ..full }))
     }
 
     /// Answers what waits, once: whoever comes second is told who was first.
@@ -133,71 +372,407 @@ impl Runs {
         answer: Answer,
         by: Actor,
     ) -> Result<RunState, RunsError> {
-        unimplemented!()
+        self.inner.answer(run, approval, answer, by).await
     }
 
     /// Ends a run: soon if it is under way, at once if it waits. Without effect on one that ends already.
     pub(crate) async fn cancel(&self, run: &RunId, why: String, by: Actor) -> Result<RunState, RunsError> {
-        unimplemented!()
+        let inner = &self.inner;
+        let is_live = inner.live().contains_key(run);
+        let cell = inner.cells.hold(run);
+        let changed = cell.change(|state| {
+            if state.phase.is_over() {
+                return Err(RunsError::Phase {
+                    phase: state.phase,
+                    what: "there is nothing to cancel".to_owned(),
+                });
+            }
+            let mut change = Change { entries: Vec::new(), work: Vec::new(), out: state.backend.clone() };
+            if state.cancelling.is_some() {
+                return Ok(change);
+            }
+            change.entries.push(Entry::Cancelling(Cancelling { why: why.clone(), by: by.clone() }));
+            let resumes = inner.lanes.get(&state.backend).is_some_and(|lane| lane.backend.resumes());
+            if !is_live && (state.attempt == 0 || !resumes) {
+                change.entries.push(dispatch::cancelled(state, &why));
+            } else {
+                change.work.push(work_for(&state.backend, run, Millis::now()));
+            }
+            Ok(change)
+        });
+        let (state, backend) = changed.await.map_err(|error| refused(run, error))?;
+        inner.command(run, Control::Cancel { why });
+        inner.wake(&backend);
+        Ok(state)
     }
 
     /// Says something to the agent of a run.
     pub(crate) async fn steer(&self, run: &RunId, text: String, by: Actor) -> Result<RunState, RunsError> {
-        unimplemented!()
+        let inner = &self.inner;
+        if text.trim().is_empty() || text.len() > MAX_STEER {
+            return Err(RunsError::Refused(format!(
+                "what is said has {} bytes; it may have 1 to {MAX_STEER}",
+                text.len()
+            )));
+        }
+        let cell = inner.cells.hold(run);
+        let changed = cell.change(|state| {
+            let what = match (state.phase.is_over(), state.script, inner.live().contains_key(run)) {
+                (true, _, _) => "it is over, and nobody listens",
+                (false, true, _) => "a script takes no words; answer its calls instead",
+                (false, false, false) => "nobody is at work on it, so nobody listens",
+                (false, false, true) => {
+                    let steered = Steered { text: text.clone(), by: by.clone() };
+                    return Ok(Change { entries: vec![Entry::Steered(steered)], work: Vec::new(), out: () });
+                }
+            };
+            Err(RunsError::Phase { phase: state.phase, what: what.to_owned() })
+        });
+        let (state, ()) = changed.await.map_err(|error| refused(run, error))?;
+        inner.command(run, Control::Steer { text });
+        Ok(state)
     }
 
-    /// The same again as a run of its own; a script from one of its suspensions on (`at` is the number of the record), with
-    /// another order if one is given.
+    /// The same again as a run of its own; a script from one of its suspensions on (`at` is the number of the record).
     pub(crate) async fn fork(&self, run: &RunId, at: Option<Seq>, by: Actor) -> Result<RunState, RunsError> {
-        unimplemented!()
+        let request = NewRun { id: None, ..self.request(run).await? };
+        let Some(at) = at else {
+            let origin = Origin { how: OriginKind::Fork, run: run.clone(), at: None };
+            return self.accept(request, by, Some(origin), None).await;
+        };
+        let suspended = recall::suspension(&*self.inner.engine, run, at).await?.ok_or_else(|| {
+            RunsError::Refused(format!("record {} of the run {run} is no suspension of a script", at.0))
+        })?;
+        let blob = self.inner.engine.get_blob(&run.log(), &suspended.snapshot).await?;
+        let blob = blob.ok_or_else(|| {
+            RunsError::Refused(format!("the snapshot of record {} is not kept any more", at.0))
+        })?;
+        let origin = Origin { how: OriginKind::Fork, run: run.clone(), at: Some(at.0) };
+        self.accept(request, by, Some(origin), Some((suspended, blob))).await
     }
 
     /// A script again with the answers that it got; nothing is called.
     pub(crate) async fn replay(&self, run: &RunId, by: Actor) -> Result<RunState, RunsError> {
-        unimplemented!()
+        let state = self.show(run).await?;
+        let not = |what: &str| Err(RunsError::Phase { phase: state.phase, what: what.to_owned() });
+        if !state.script {
+            return not("only a script can be replayed; fork it to do it again");
+        }
+        if !state.phase.is_over() {
+            return not("it can be replayed when it is over");
+        }
+        if state.origin.as_ref().is_some_and(|origin| origin.at.is_some()) {
+            return not("it began in the middle; replay the run that it was forked from");
+        }
+        let request = NewRun { id: None, ..self.request(run).await? };
+        let origin = Origin { how: OriginKind::Replay, run: run.clone(), at: None };
+        self.accept(request, by, Some(origin), None).await
     }
 
     /// A run that waits to be tried again is tried now; one that failed or was cancelled goes on as a run of its own.
     pub(crate) async fn resume(&self, run: &RunId, by: Actor) -> Result<RunState, RunsError> {
-        unimplemented!()
+        let state = self.show(run).await?;
+        match state.phase {
+            Phase::Failed | Phase::Cancelled => {
+                let at = match state.script {
+                    true => recall::last_suspension(&*self.inner.engine, run).await?,
+                    false => None,
+                };
+                self.fork(run, at, by).await
+            }
+            Phase::Queued => {
+                let cell = self.inner.cells.hold(run);
+                let changed = cell.change(|state| {
+                    let work = vec![work_for(&state.backend, run, Millis::now())];
+                    Ok(Change { entries: Vec::new(), work, out: state.backend.clone() })
+                });
+                let (state, backend) = changed.await.map_err(|error| refused(run, error))?;
+                self.inner.wake(&backend);
+                Ok(state)
+            }
+            phase @ Phase::Waiting => {
+                Err(RunsError::Phase { phase, what: "it goes on when somebody answers".to_owned() })
+            }
+            phase @ Phase::Running => Err(RunsError::Phase { phase, what: "it is under way".to_owned() }),
+            phase @ Phase::Completed => Err(RunsError::Phase {
+                phase,
+                what: "there is nothing left to do; fork it to do it again".to_owned(),
+            }),
+        }
     }
 
     /// The receipt of a run, and whether it holds.
     pub(crate) async fn receipt(&self, run: &RunId) -> Result<Option<(PathBuf, Check)>, RunsError> {
-        unimplemented!()
+        let Some(receipt) = self.show(run).await?.receipt else { return Ok(None) };
+        let path = self.inner.receipts.path().join(&receipt.file);
+        let checked = tokio::task::spawn_blocking(move || verify(&path).map(|check| (path, check))).await;
+        match checked {
+            Ok(Ok(found)) => Ok(Some(found)),
+            Ok(Err(error)) => Err(RunsError::Refused(format!("the receipt cannot be checked: {error}"))),
+            Err(error) => Err(RunsError::Refused(format!("the receipt cannot be checked: {error}"))),
+        }
     }
 
     /// What changed in the workspace, as a patch.
     pub(crate) async fn patch(&self, run: &RunId) -> Result<Option<Vec<u8>>, RunsError> {
-        unimplemented!()
+        let Some(patch) = self.show(run).await?.patch else { return Ok(None) };
+        let path = self.inner.receipts.path().join(patch);
+        match tokio::task::spawn_blocking(move || std::fs::read(path)).await {
+            Ok(Ok(bytes)) => Ok(Some(bytes)),
+            Ok(Err(error)) => Err(RunsError::Refused(format!("the patch cannot be read: {error}"))),
+            Err(error) => Err(RunsError::Refused(format!("the patch cannot be read: {error}"))),
+        }
     }
 
     /// Forgets a run that is over. Its receipt stays.
     pub(crate) async fn forget(&self, run: &RunId) -> Result<(), RunsError> {
-        unimplemented!()
+        let state = self.show(run).await?;
+        if !state.phase.is_over() {
+            let what = "it can be forgotten when it is over; cancel it first".to_owned();
+            return Err(RunsError::Phase { phase: state.phase, what });
+        }
+        Ok(self.inner.engine.forget(&run.log()).await?)
+    }
+
+    /// Forgets runs that have been over for longer than they are kept, or are more than are kept. Says how many.
+    pub(crate) async fn tidy(&self) -> Result<usize, RunsError> {
+        let over = vec![Phase::Completed, Phase::Failed, Phase::Cancelled];
+        let (mut kept, mut forgotten, mut before) = (0, 0, None);
+        let now = super::state::Moment::now();
+        loop {
+            let page = self.list(ListQuery { phases: over.clone(), before, limit: MAX_PAGE }).await?;
+            for run in &page.runs {
+                let age = run.finished_at.map_or(Duration::ZERO, |at| now.since(at));
+                if kept >= self.inner.rules.keep_at_most || age > self.inner.rules.keep_for {
+                    self.inner.engine.forget(&run.id.log()).await?;
+                    forgotten += 1;
+                } else {
+                    kept += 1;
+                }
+            }
+            before = page.next;
+            if before.is_none() {
+                return Ok(forgotten);
+            }
+        }
     }
 
     /// The backends, looked at now.
     pub(crate) async fn backends(&self) -> Vec<BackendView> {
-        unimplemented!()
+        let mut views = Vec::new();
+        for lane in self.inner.lanes.values() {
+            let mut view = lane.backend.look().await;
+            view.at_once = lane.at_once;
+            view.running = lane.running.load(Ordering::Relaxed);
+            views.push(view);
+        }
+        views
+    }
+
+    /// The backends by name.
+    pub(crate) fn backend_names(&self) -> Vec<String> {
+        self.inner.lanes.keys().cloned().collect()
     }
 
     /// The tools that scripts can be given by name, each with a sentence.
     pub(crate) fn tools(&self) -> Vec<(String, String)> {
-        unimplemented!()
+        self.inner.tools.clone()
     }
 }
 
-/// Reads a log as it grows.
-pub(crate) struct Follower {
-    runs: Runs,
-    run: RunId,
-    after: Seq,
+impl Inner {
+    /// Tells whoever looks after the daemon that something is not as it should be.
+    pub(super) fn complain(&self, what: impl AsRef<str>) {
+        (self.complaints)(what.as_ref());
+    }
+
+    pub(super) fn live(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, mpsc::Sender<Control>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes an attempt reachable until the guard is dropped.
+    pub(super) fn enliven(self: &Arc<Self>, run: &RunId, commands: mpsc::Sender<Control>) -> Live {
+        self.live().insert(run.clone(), commands);
+        Live { inner: Arc::clone(self), run: run.clone() }
+    }
+
+    /// Tells an attempt something, if there is one. One that does not listen misses it; what matters is in the log.
+    pub(super) fn command(&self, run: &RunId, control: Control) {
+        let commands = self.live().get(run).cloned();
+        if let Some(commands) = commands
+            && commands.try_send(control).is_err()
+        {
+            self.complain(format!("the attempt at {run} does not listen"));
+        }
+    }
+
+    /// There is something in the queue of a backend.
+    pub(super) fn wake(&self, backend: &str) {
+        if let Some(lane) = self.lanes.get(backend) {
+            lane.wake.notify_one();
+        }
+        self.deadlines.notify_one();
+    }
+
+    /// What an attempt that died with an earlier daemon left behind.
+    pub(super) fn left_by(&self, state: &RunState) -> Option<LeftBehind> {
+        (self.left)(&receipt_id(&state.id, state.attempt))
+    }
+
+    /// Whether the run works in the folder itself, so that doing it again could do it twice.
+    pub(super) fn in_place(&self, state: &RunState) -> bool {
+        state.in_place
+    }
+
+    /// The order of a run, with what it needs from elsewhere.
+    pub(super) async fn order(&self, state: &RunState) -> Result<Order, RunsError> {
+        let accepted = self.accepted(&state.id).await?;
+        let recorded: Option<Vec<Recorded>> = match &accepted.origin {
+            Some(origin) if dispatch::is_replay(state) => {
+                Some(recall::recorded(&*self.engine, &origin.run).await?)
+            }
+            Some(_) | None => None,
+        };
+        Ok(Order::of(accepted, recorded))
+    }
+
+    /// How a run was accepted: its first record.
+    async fn accepted(&self, run: &RunId) -> Result<Accepted, RunsError> {
+        let first = self.engine.read(&run.log(), Seq(0), ReadLimit { records: 1, bytes: PAGE_BYTES }).await?;
+        let unreadable = |why: String| {
+            RunsError::Engine(EngineError::Failed {
+                what: format!("has a first record of the run {run} that cannot be read"),
+                why,
+            })
+        };
+        match first.first() {
+            None => Err(RunsError::NoSuchRun(run.as_str().to_owned())),
+            Some(Stored { record, .. }) => match Line::read(record) {
+                Ok(Line { entry: Entry::Accepted(accepted), .. }) => Ok(accepted),
+                Ok(Line { entry, .. }) => Err(unreadable(format!("it is `{}`", entry.kind()))),
+                Err(error) => Err(unreadable(error.to_string())),
+            },
+        }
+    }
+
+    pub(super) async fn standing(&self, run: &RunId) -> Result<(Seq, RunState), RunsError> {
+        let head = self.engine.head(&run.log()).await?;
+        let head = head.ok_or_else(|| RunsError::NoSuchRun(run.as_str().to_owned()))?;
+        Ok((head.seq, cell::read_state(run, &head.body)?))
+    }
+
+    async fn queued(&self) -> Result<u64, RunsError> {
+        let labels = self.engine.labels().await?;
+        Ok(labels.iter().find(|(label, _)| label == Phase::Queued.word()).map_or(0, |(_, count)| *count))
+    }
+
+    /// Who does what is asked for, if everybody who may have to takes it.
+    fn choose(&self, new: &NewRun) -> Result<String, RunsError> {
+        let default = if new.script.is_some() { "mustard" } else { self.default_backend.as_str() };
+        let chosen = new.backend.as_deref().unwrap_or(default);
+        for (field, name) in [("backend", chosen)]
+            .into_iter()
+            .chain(new.fallback.iter().map(|name| ("fallback", name.as_str())))
+        {
+            let Some(lane) = self.lanes.get(name) else {
+                let names = || self.lanes.keys().map(String::as_str);
+                let hint = match nearest(name, names()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("there are: {}", names().collect::<Vec<_>>().join(", ")),
+                };
+                return Err(RequestError::at(field, format!("there is no backend `{name}`; {hint}")).into());
+            };
+            lane.backend.check(new)?;
+        }
+        Ok(chosen.to_owned())
+    }
+
+    pub(super) async fn answer(
+        &self,
+        run: &RunId,
+        approval: &ApprovalId,
+        answer: Answer,
+        by: Actor,
+    ) -> Result<RunState, RunsError> {
+        let cell = self.cells.hold(run);
+        let changed = cell.change(|state| {
+            let none = || RunsError::NoSuchApproval { run: run.clone(), approval: approval.0.clone() };
+            let asked = state.approvals.iter().find(|asked| asked.id == *approval).ok_or_else(none)?;
+            if !asked.is_open() {
+                return Err(RunsError::Answered { approval: Box::new(asked.clone()) });
+            }
+            if state.phase.is_over() {
+                return Err(RunsError::Phase {
+                    phase: state.phase,
+                    what: "nothing waits any more".to_owned(),
+                });
+            }
+            fits(asked, &answer)?;
+            let answered = Answered { approval: approval.clone(), answer: answer.clone(), by: by.clone() };
+            Ok(Change {
+                entries: vec![Entry::Answered(answered)],
+                work: vec![work_for(&state.backend, run, Millis::now())],
+                out: state.backend.clone(),
+            })
+        });
+        let (state, backend) = changed.await.map_err(|error| refused(run, error))?;
+        if let Some(asked) = state.approvals.iter().find(|asked| asked.id == *approval) {
+            self.command(run, Control::Answered(Box::new(asked.clone())));
+        }
+        self.wake(&backend);
+        Ok(state)
+    }
 }
 
-impl Follower {
-    /// The next records, at least one; none when the run is over and everything was read.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Numbered>>, RunsError> {
-        unimplemented!()
+/// Whether an answer goes with what was asked.
+fn fits(asked: &Approval, answer: &Answer) -> Result<(), RunsError> {
+    if !asked.choices.contains(&answer.choice) {
+        let words: Vec<&str> = asked.choices.iter().map(|choice| choice.word()).collect();
+        let wrong = answer.choice.word();
+        return Err(RunsError::Refused(format!(
+            "`{}` takes {}, not `{wrong}`",
+            asked.id.0,
+            words.join(", ")
+        )));
+    }
+    let lacks = match answer.choice {
+        Choice::Edit if answer.arguments.is_none() => Some("`edit` needs `arguments`"),
+        Choice::Answer if answer.value.is_none() => Some("`answer` needs `value`"),
+        Choice::Edit | Choice::Answer | Choice::Approve | Choice::ApproveAlways | Choice::Deny => None,
+    };
+    match lacks {
+        Some(lacks) => Err(RunsError::Refused(lacks.to_owned())),
+        None => Ok(()),
+    }
+}
+
+fn refused(run: &RunId, error: ChangeError<RunsError>) -> RunsError {
+    match error {
+        ChangeError::NoSuchRun => RunsError::NoSuchRun(run.as_str().to_owned()),
+        ChangeError::Refused(error) => error,
+        ChangeError::Engine(error) => error.into(),
+    }
+}
+
+/// The id of the receipt of an attempt: the run's own for the first one.
+pub(crate) fn receipt_id(run: &RunId, attempt: u32) -> String {
+    if attempt <= 1 { run.as_str().to_owned() } else { format!("{run}-{attempt}") }
+}
+
+/// An attempt that can be reached.
+pub(super) struct Live {
+    inner: Arc<Inner>,
+    run: RunId,
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.inner.live().remove(&self.run);
+    }
+}
+
+impl From<Stored> for Numbered {
+    fn from(stored: Stored) -> Self {
+        Self { seq: stored.seq, record: stored.record }
     }
 }

@@ -47,6 +47,9 @@ pub(crate) struct RunState {
     pub(crate) script: bool,
     /// Those who may try after the one that does it now.
     pub(crate) fallback: Vec<String>,
+    /// Whether it works in a folder of its caller, not in a copy.
+    #[serde(default)]
+    pub(crate) in_place: bool,
     pub(crate) retries_left: u32,
     /// The attempt that is under way, or was the last one; 0 before the first.
     pub(crate) attempt: u32,
@@ -163,6 +166,7 @@ impl RunState {
             backend: accepted.backend.clone(),
             script: request.script.is_some(),
             fallback: request.fallback.clone(),
+            in_place: request.works_in_place(),
             retries_left: request.retries.unwrap_or(0),
             attempt: 0,
             underway: false,
@@ -220,7 +224,8 @@ impl RunState {
             Entry::Attempted(attempted) => {
                 self.underway = false;
                 self.suspended = None;
-                if attempted.next_backend == self.backend {
+                if attempted.interrupted {
+                } else if attempted.next_backend == self.backend {
                     self.retries_left = self.retries_left.saturating_sub(1);
                 } else {
                     self.fallback.retain(|name| *name != attempted.next_backend);
