@@ -20,6 +20,7 @@ use crate::ext::args::ExtCommand;
 use crate::js::args::JsCommand;
 use crate::receipts::ReceiptsCommand;
 use crate::run::args::RunArgs;
+use crate::runs_cmd::args::RunsArgs;
 use crate::stages::StagesCommand;
 use crate::trace::TraceArgs;
 
@@ -51,6 +52,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// The runs of the daemon: ask for them, watch them, answer what waits.
+    Runs(RunsArgs),
     /// Run a program under supervision: ready gate, heartbeat, restarts, sandbox, and a stop that stops.
     Exec(Box<ExecArgs>),
     /// Give a work order to an agent backend: live events, policy, approvals, budgets, and a receipt at the end.

@@ -23,6 +23,7 @@ mod js;
 mod receipts;
 mod run;
 mod runs;
+mod runs_cmd;
 mod say;
 mod sidecar;
 mod stages;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let format = if cli.json { Format::Json } else { Format::Text };
     let outcome = match cli.command {
+        Command::Runs(args) => runs_cmd::run(args, format),
         Command::Exec(args) => exec::run(*args, format),
         Command::Run(args) => run::run(*args, format),
         Command::Agents(args) => agents::run(args, format),

@@ -93,6 +93,8 @@ const NEEDS: &[Need] = &[
         Parts::Required,
         "the tests that drive a real agent over ACP",
     ),
+    debian("chromium", Probe::Program("chromium"), "the tests that use the dashboard in a real browser"),
+    npm("playwright-core", "1.65.0", Parts::Required, "the tests that use the dashboard in a real browser"),
     debian("python3-pip", Probe::Program("pip3"), "the tests that run with packages for Python"),
     python(
         Python {

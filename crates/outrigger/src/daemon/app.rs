@@ -1,12 +1,19 @@
 //! What the pages and the API are given: the runs, the processes, the extensions, the entrance.
 
-use std::sync::Mutex;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use outrigger_policy::Digest;
 use outrigger_sep::host::Fleet;
 use outrigger_supervise::driver::Supervisor;
 
 use crate::runs::Runs;
+
+/// How long a link to the dashboard is good.
+const LINK_FOR: Duration = Duration::from_secs(600);
+
+/// How many links may wait to be used; the oldest is void when there is one more.
+const LINKS: usize = 16;
 
 /// The daemon, as its doors see it.
 pub(crate) struct App {
@@ -25,13 +32,9 @@ pub(crate) struct App {
 /// The extension host of the daemon.
 pub(crate) enum Extensions {
     /// None is configured, and how to.
-    Off {
-        hint: String,
-    },
+    Off { hint: String },
     /// It could not be started, and why.
-    Failed {
-        why: String,
-    },
+    Failed { why: String },
     On(Fleet),
 }
 
@@ -43,4 +46,30 @@ pub(crate) struct Entrance {
     pub(crate) codes: Mutex<Vec<(String, Instant)>>,
     /// What the cookie of a browser must say. It is a hash of the token, so that browsers stay in over restarts.
     pub(crate) cookie: String,
+}
+
+impl Entrance {
+    pub(crate) fn new(token: String) -> Self {
+        let cookie = Digest::of(format!("outrigger cookie {token}").as_bytes()).to_string();
+        Self { token, codes: Mutex::new(Vec::new()), cookie }
+    }
+
+    /// A code that lets one browser in, once.
+    pub(crate) fn code(&self) -> Result<String, getrandom::Error> {
+        let code = secret()?;
+        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        codes.retain(|(_, void)| *void > Instant::now());
+        if codes.len() >= LINKS {
+            codes.remove(0);
+        }
+        codes.push((code.clone(), Instant::now() + LINK_FOR));
+        Ok(code)
+    }
+}
+
+/// Something that nobody can guess.
+pub(crate) fn secret() -> Result<String, getrandom::Error> {
+    let mut bytes = [0u8; 24];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
