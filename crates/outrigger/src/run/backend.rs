@@ -1,5 +1,6 @@
 //! From the name of a backend, or a command line, to a program that can be started in its box.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,16 +20,30 @@ use crate::words::words;
 const FALLBACK: &str = "mock";
 
 /// A backend, ready to be started.
-pub(super) struct Chosen {
-    pub(super) spec: BackendSpec,
-    pub(super) confinement: Confinement,
+pub(crate) struct Chosen {
+    pub(crate) spec: BackendSpec,
+    pub(crate) confinement: Confinement,
     /// The longest it may take, as the configuration says.
-    pub(super) timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// What whoever starts a backend says beside its configuration.
+pub(crate) struct Around<'a> {
+    /// How strict its box is, whatever the configuration says.
+    pub(crate) sandbox: Option<SandboxArg>,
+    /// What it may read beside its workspace.
+    pub(crate) read: Vec<PathBuf>,
+    /// Variables of the order.
+    pub(crate) env: &'a BTreeMap<String, String>,
+    /// Where it starts, unless the configuration says where.
+    pub(crate) here: PathBuf,
 }
 
 /// The backend that the command line, the environment or the configuration names.
 pub(super) fn choose(args: &RunArgs, config: &Config, order: &WorkOrder) -> anyhow::Result<Chosen> {
     let here = std::env::current_dir().context("the current folder cannot be found")?;
+    let read = args.read.iter().map(|path| here.join(path)).collect();
+    let around = Around { sandbox: args.sandbox, read, env: &order.config.env, here };
     if let Some(text) = &args.sidecar {
         let mut words = words(text).context("--sidecar")?.into_iter();
         // The parser refuses an empty command.
@@ -36,11 +51,16 @@ pub(super) fn choose(args: &RunArgs, config: &Config, order: &WorkOrder) -> anyh
         let name = PathBuf::from(&program)
             .file_name()
             .map_or_else(|| program.clone(), |name| name.to_string_lossy().into_owned());
-        return Ok(start(&name, &Command::plain(program, words.collect()), args, order, here));
+        return Ok(start(&name, &Command::plain(program, words.collect()), around));
     }
     let name = args.backend.as_deref().or(config.default_backend.as_deref()).unwrap_or(FALLBACK);
-    match config.backend(name)? {
-        Backend::Sidecar(command) => Ok(start(name, &command, args, order, here)),
+    ready(name, config.backend(name)?, around)
+}
+
+/// A configured backend as a program that can be started in its box.
+pub(crate) fn ready(name: &str, backend: Backend, around: Around<'_>) -> anyhow::Result<Chosen> {
+    match backend {
+        Backend::Sidecar(command) => Ok(start(name, &command, around)),
         Backend::Mock { script } => {
             let mut words = vec!["sidecar".to_owned(), "abp-mock".to_owned()];
             if let Some(script) = script {
@@ -49,7 +69,7 @@ pub(super) fn choose(args: &RunArgs, config: &Config, order: &WorkOrder) -> anyh
                 };
                 words.extend(["--script".to_owned(), script.to_owned()]);
             }
-            Ok(start(name, &Command::plain(ourselves()?, words), args, order, here))
+            Ok(start(name, &Command::plain(ourselves()?, words), around))
         }
         Backend::Agent(agent) => {
             let mut words = vec!["sidecar".to_owned(), "abp-agent".to_owned(), agent.provider];
@@ -59,7 +79,7 @@ pub(super) fn choose(args: &RunArgs, config: &Config, order: &WorkOrder) -> anyh
             }
             let command = Command::plain(ourselves()?, words);
             let command = Command { env: agent.env, timeout: agent.timeout, ..command };
-            Ok(start(name, &command, args, order, here))
+            Ok(start(name, &command, around))
         }
         Backend::Process(command) => {
             let mut words = vec![
@@ -70,7 +90,7 @@ pub(super) fn choose(args: &RunArgs, config: &Config, order: &WorkOrder) -> anyh
             ];
             words.extend(command.args.iter().cloned());
             let wrapped = Command { program: ourselves()?, args: words, ..command };
-            Ok(start(name, &wrapped, args, order, here))
+            Ok(start(name, &wrapped, around))
         }
     }
 }
@@ -81,26 +101,24 @@ fn ourselves() -> anyhow::Result<String> {
     path.into_os_string().into_string().ok().context("our own program has a path that is not UTF-8")
 }
 
-fn start(name: &str, command: &Command, args: &RunArgs, order: &WorkOrder, here: PathBuf) -> Chosen {
-    let level = args.sandbox.or(command.sandbox).unwrap_or(SandboxArg::Basic);
+fn start(name: &str, command: &Command, around: Around<'_>) -> Chosen {
+    let Around { sandbox, mut read, env, here } = around;
+    let level = sandbox.or(command.sandbox).unwrap_or(SandboxArg::Basic);
     let mut request = Request::new(level.level(), Limits::as_the_host());
     request.network = Network::Allow;
     let confinement = match level {
         SandboxArg::Off | SandboxArg::Basic => Confinement::AsGiven,
-        SandboxArg::Strict | SandboxArg::Auto | SandboxArg::Required => Confinement::ByPolicy {
-            level: level.level(),
-            extras: Extras {
-                read: args.read.iter().map(|path| here.join(path)).chain(command.read.clone()).collect(),
-                write: Vec::new(),
-                limits: Limits::as_the_host(),
-            },
-        },
+        SandboxArg::Strict | SandboxArg::Auto | SandboxArg::Required => {
+            read.extend(command.read.iter().cloned());
+            let extras = Extras { read, write: Vec::new(), limits: Limits::as_the_host() };
+            Confinement::ByPolicy { level: level.level(), extras }
+        }
     };
     let cwd = command.cwd.clone().unwrap_or(here);
     let mut spec = BackendSpec::new(name, command.program.clone(), cwd, request)
         .args(command.args.iter().cloned())
         .inherit_env();
-    for (variable, value) in command.env.iter().chain(&order.config.env) {
+    for (variable, value) in command.env.iter().chain(env) {
         spec = spec.set_env(variable, value);
     }
     Chosen { spec, confinement, timeout: command.timeout }

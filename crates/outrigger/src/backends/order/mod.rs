@@ -1,1 +1,135 @@
-//! Work orders to children: the abp dialect as a backend, and through it the coding agents.
+//! Agents as runs: a work order to one configured backend (the mock, a sidecar, a process, a coding agent), from its queue to its
+//! receipt.
+//!
+//! [`job`] makes of a run what [`conduct`] takes, [`onlooker`] tells the run's log what the child does, [`attend`] passes on what
+//! people want meanwhile, [`ending`] says what came of it. An attempt lives in its process: it does not outlive the daemon, and what is left
+//! of one that was killed with it is sealed by [`recover`] and tried again.
+
+mod attend;
+mod ending;
+mod job;
+mod look;
+mod memory;
+mod onlooker;
+mod recover;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use outrigger_abp::conduct;
+use outrigger_abp::protocol::PolicyProfile;
+use outrigger_supervise::driver::Supervisor;
+use tokio::sync::{Notify, mpsc};
+
+pub(crate) use recover::{Recovered, left_behind, recover};
+
+use self::attend::Attendant;
+use self::job::Made;
+use self::look::Looks;
+use self::memory::Memory;
+use self::onlooker::Onlooker;
+use crate::config;
+use crate::engine::BoxFuture;
+use crate::runs::backend::Again;
+use crate::runs::{Attempt, Backend, BackendView, Concluded, Ended, NewRun, RequestError};
+
+/// How many things an onlooker may say before the attendant has listened.
+const NEWS: usize = 256;
+
+/// What all backends of the daemon share.
+#[derive(Clone, Debug)]
+pub(crate) struct House {
+    /// Where programs start whose configuration does not say where.
+    pub(crate) here: PathBuf,
+    /// Where copies are worked in.
+    pub(crate) stages: PathBuf,
+    /// Where runs work that name no folder.
+    pub(crate) scratch: PathBuf,
+    /// What holds for a run that brings no policy.
+    pub(crate) policy: PolicyProfile,
+}
+
+/// Does work orders with one configured backend.
+pub(crate) struct Orders {
+    name: String,
+    backend: config::Backend,
+    at_once: usize,
+    house: House,
+    supervisor: Supervisor,
+    looks: Looks,
+}
+
+impl Orders {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        backend: config::Backend,
+        at_once: usize,
+        house: House,
+        supervisor: Supervisor,
+    ) -> Self {
+        Self { name: name.into(), backend, at_once, house, supervisor, looks: Looks::none() }
+    }
+
+    async fn perform(&self, attempt: Attempt) -> Concluded {
+        let Attempt { run, number, order, state, teller, control, receipts } = attempt;
+        let made = job::make(&self.house, &self.name, &self.backend, &run, number, &order.request, receipts);
+        let Made { job, scratch, window } = match made {
+            Ok(made) => made,
+            Err(why) => return Concluded::Ended(Box::new(Ended::failed("fatal", why, Again::Nobody))),
+        };
+        let (remote, orders) = conduct::control();
+        let (news, heard) = mpsc::channel(NEWS);
+        let deaf = Arc::new(Notify::new());
+        let mut onlooker =
+            Onlooker::new(teller.clone(), news, Arc::clone(&deaf), job.ledger(), Memory::of(&state), window);
+        let mut attendant = Attendant::new(number, &job, remote, control, heard, deaf, teller);
+        let concluded = {
+            let conducted = conduct::conduct(&self.supervisor, job, &mut onlooker, orders);
+            tokio::select! {
+                concluded = conducted => concluded,
+                never = attendant.attend() => match never {},
+            }
+        };
+        if let Some(scratch) = scratch {
+            // A folder with something in it stays: nobody else has what the agent made.
+            let _ = std::fs::remove_dir(scratch);
+        }
+        ending::conclude(concluded, onlooker.seen(), state.spent, attendant.leaving())
+    }
+}
+
+impl Backend for Orders {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn resumes(&self) -> bool {
+        false
+    }
+
+    fn check(&self, new: &NewRun) -> Result<(), RequestError> {
+        job::check(new)
+    }
+
+    fn look(&self) -> BoxFuture<'_, BackendView> {
+        Box::pin(async {
+            let seen = self.looks.look(&self.supervisor, &self.name, &self.backend, &self.house.here).await;
+            BackendView {
+                name: self.name.clone(),
+                dialect: look::dialect(&self.backend).to_owned(),
+                about: seen.about,
+                health: seen.health,
+                capabilities: seen.capabilities,
+                at_once: self.at_once,
+                running: 0,
+                queued: 0,
+            }
+        })
+    }
+
+    fn attempt(&self, attempt: Attempt) -> BoxFuture<'_, Concluded> {
+        Box::pin(self.perform(attempt))
+    }
+}

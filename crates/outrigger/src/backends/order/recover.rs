@@ -1,0 +1,70 @@
+//! After a daemon that was killed: what its attempts recorded becomes receipts, and a receipt says how its attempt had ended.
+
+use outrigger_abp::conduct;
+use outrigger_abp::protocol::RunId;
+use outrigger_abp::receipt::{Ending, Folder, HashState, RecordError, verify};
+
+use super::attend::GOING_DOWN;
+use super::ending::{self, Retry};
+use crate::runs::Phase;
+use crate::runs::dispatch::{LeftBehind, LeftEnd};
+use crate::runs::state::Receipt;
+
+/// What the receipt of an attempt says that was sealed after its host was killed.
+const KILLED: &str = "the host was killed during the run";
+
+/// A receipt that was made of what a killed daemon left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Recovered {
+    /// The id of the receipt: that of the run, or of a later attempt.
+    pub(crate) id: String,
+    pub(crate) receipt: Receipt,
+}
+
+/// Seals what dead daemons left in this folder. What is wrong with a single record is a sentence in the list.
+pub(crate) fn recover(folder: &Folder) -> Result<Vec<Result<Recovered, String>>, RecordError> {
+    let sealed = conduct::recover(folder)?;
+    let recovered = sealed.into_iter().map(|sealed| {
+        let sealed = sealed.map_err(|error| error.to_string())?;
+        let stem = sealed.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        Ok(Recovered { id: stem.unwrap_or_default(), receipt: ending::receipt(&sealed) })
+    });
+    Ok(recovered.collect())
+}
+
+/// What an attempt left in the folder that nobody has written the end of: its receipt, and how it had ended if it had. An
+/// attempt that was cut by the end of its daemon, be it killed or told to leave, had not.
+pub(crate) fn left_behind(folder: &Folder, id: &str) -> Option<LeftBehind> {
+    let path = folder.receipt(&RunId::new(id));
+    let check = verify(&path).ok()?;
+    let HashState::Ok { sha256 } = check.hash else { return None };
+    let receipt = Receipt { file: path.file_name()?.to_string_lossy().into_owned(), sha256 };
+    let head = check.receipt?;
+    let note = &head.usage_raw.to_value()["outrigger"];
+    let ending = Ending::from(note["ending"].as_str().unwrap_or_default());
+    let error = note["error"].as_str().map(str::to_owned);
+    if cut(&ending, error.as_deref()) {
+        return Some(LeftBehind { receipt, ended: None });
+    }
+    let (phase, _) = ending::verdict(&ending, &head.outcome, Retry::Useless);
+    let error = match phase {
+        Phase::Completed => None,
+        _ => error.or_else(|| Some(format!("the backend says that the work is {}", head.outcome))),
+    };
+    let patch = head.artifacts.iter().find(|artifact| artifact.kind == "patch");
+    let patch = patch.map(|artifact| artifact.path.clone());
+    Some(LeftBehind {
+        receipt,
+        ended: Some(LeftEnd { phase, error, ending: ending.as_str().to_owned(), patch }),
+    })
+}
+
+/// Whether it was the end of the daemon that ended the attempt.
+fn cut(ending: &Ending, error: Option<&str>) -> bool {
+    let says = |text: &str| error.is_some_and(|error| error.contains(text));
+    match ending {
+        Ending::Exited => says(KILLED),
+        Ending::Cancelled => says(GOING_DOWN),
+        _ => false,
+    }
+}

@@ -1,0 +1,1 @@
+//! Agents as runs, without a daemon around them.
