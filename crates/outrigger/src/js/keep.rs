@@ -59,7 +59,9 @@ pub(crate) fn open(args: &StoreArgs) -> anyhow::Result<Keep> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).with_context(|| format!("{} cannot be made", parent.display()))?;
     }
-    let key = key(&path)?;
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".key");
+    let key = key(&PathBuf::from(beside))?;
     let is_database = path.extension().is_some_and(|ending| ending == "db" || ending == "sqlite");
     let opened = || format!("the store {} cannot be opened", path.display());
     let store: Arc<dyn Store> = if is_database {
@@ -76,11 +78,8 @@ fn default_path() -> Option<PathBuf> {
     Some(data.join("outrigger/js"))
 }
 
-/// The key beside the store, which only its user can read. Whoever comes first makes it.
-fn key(store: &Path) -> anyhow::Result<HostKey> {
-    let mut path = store.as_os_str().to_owned();
-    path.push(".key");
-    let path = PathBuf::from(path);
+/// The key in a file that only its user can read. Whoever comes first makes it.
+pub(crate) fn key(path: &Path) -> anyhow::Result<HostKey> {
     let name = path.display();
     let fresh = HostKey::random().context("the system has no randomness to give")?;
     // Written elsewhere and linked into place, so that nobody ever reads half a key.
@@ -92,7 +91,7 @@ fn key(store: &Path) -> anyhow::Result<HostKey> {
     file.write_all(fresh.as_bytes())
         .and_then(|()| file.sync_all())
         .with_context(|| format!("the key {name}"))?;
-    let linked = std::fs::hard_link(&draft, &path);
+    let linked = std::fs::hard_link(&draft, path);
     std::fs::remove_file(&draft).with_context(|| format!("the key {name}"))?;
     match linked {
         Ok(()) => return Ok(fresh),
@@ -100,7 +99,7 @@ fn key(store: &Path) -> anyhow::Result<HostKey> {
         Err(error) => return Err(error).with_context(|| format!("the key {name} cannot be made")),
     }
     let mut bytes = Vec::new();
-    let opened = std::fs::File::open(&path).with_context(|| format!("the key {name} cannot be read"))?;
+    let opened = std::fs::File::open(path).with_context(|| format!("the key {name} cannot be read"))?;
     opened
         .take(HostKey::BYTES as u64 + 1)
         .read_to_end(&mut bytes)

@@ -5,14 +5,14 @@ mod bench;
 mod console;
 mod forget;
 mod inspect;
-mod json;
-mod keep;
+pub(crate) mod json;
+pub(crate) mod keep;
 mod launch;
 mod resume;
 mod run;
-mod show;
+pub(crate) mod show;
 mod step;
-mod tool;
+pub(crate) mod tool;
 
 use std::process::ExitCode;
 

@@ -249,7 +249,7 @@ fn script_error(error: &ScriptError, origin: &Origin, format: Format) -> u8 {
 }
 
 /// The message, the line with a caret under the place, and the way there.
-fn error_text(error: &ScriptError, origin: &Origin) -> String {
+pub(crate) fn error_text(error: &ScriptError, origin: &Origin) -> String {
     let (red, blue) =
         (anstyle::AnsiColor::Red.on_default().bold(), anstyle::AnsiColor::Blue.on_default().bold());
     let mut text = format!("{red}{}{red:#}: {}\n", error.kind, printable(&error.message));

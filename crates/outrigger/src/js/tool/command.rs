@@ -1,6 +1,6 @@
 //! A capability that is a command: each call starts it once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -42,7 +42,7 @@ pub(super) fn rules() -> Rules {
 }
 
 /// A child that runs a command line as the user's shell would, with the user's environment.
-pub(super) fn shell(name: &str, command: &str, cwd: &std::path::Path) -> Spec {
+pub(super) fn shell(name: &str, command: &str, cwd: &Path) -> Spec {
     let sandbox = Request::new(Level::Basic, Limits::as_the_host());
     Spec::new(name, "/bin/sh", cwd, sandbox, rules())
         .args(["-c", command])
@@ -51,16 +51,31 @@ pub(super) fn shell(name: &str, command: &str, cwd: &std::path::Path) -> Spec {
 }
 
 impl Shell {
+    /// A command of this program's own folder.
     pub(crate) fn new(name: &str, command: &str, supervisor: &Supervisor) -> anyhow::Result<Shell> {
         let cwd = std::env::current_dir().context("the current folder cannot be found")?;
-        let shell =
-            Shell { name: name.to_owned(), command: command.to_owned(), cwd, supervisor: supervisor.clone() };
+        Self::in_folder(name, command, &cwd, supervisor)
+    }
+
+    /// A command of a certain folder.
+    pub(crate) fn in_folder(
+        name: &str,
+        command: &str,
+        cwd: &Path,
+        supervisor: &Supervisor,
+    ) -> anyhow::Result<Shell> {
+        let shell = Shell {
+            name: name.to_owned(),
+            command: command.to_owned(),
+            cwd: cwd.to_owned(),
+            supervisor: supervisor.clone(),
+        };
         self::shell(&shell.name, &shell.command, &shell.cwd).check()?;
         Ok(shell)
     }
 
     /// Runs the command for one call.
-    pub(super) async fn answer(&self, args: &[Plain]) -> Result<Plain, HostError> {
+    pub(crate) async fn answer(&self, args: &[Plain]) -> Result<Plain, HostError> {
         let refused = |why: String| failed("CommandError", format!("`{}`: {why}", self.name), None);
         let child = self.supervisor.start(shell(&self.name, &self.command, &self.cwd));
         let child = child.map_err(|error| refused(error.to_string()))?;

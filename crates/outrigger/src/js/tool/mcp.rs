@@ -1,5 +1,6 @@
 //! A client of MCP servers over standard input and output: their tools become capabilities.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,13 +118,22 @@ pub(super) fn granted_name(prefix: Option<&str>, tool: &str) -> String {
 }
 
 impl Server {
-    /// Starts a server and asks for its tools.
+    /// Starts a server in this program's own folder and asks for its tools.
     pub(super) async fn start(
         command: &str,
         supervisor: &Supervisor,
     ) -> anyhow::Result<(Server, Vec<String>)> {
         let cwd = std::env::current_dir().context("the current folder cannot be found")?;
-        let child = supervisor.start(shell("mcp", command, &cwd))?;
+        Self::start_in(command, &cwd, supervisor).await
+    }
+
+    /// Starts a server in a certain folder and asks for its tools.
+    pub(crate) async fn start_in(
+        command: &str,
+        cwd: &Path,
+        supervisor: &Supervisor,
+    ) -> anyhow::Result<(Server, Vec<String>)> {
+        let child = supervisor.start(shell("mcp", command, cwd))?;
         let mut session = child.next_session().await.context("the server could not be started")?;
         let (Some(stdin), Some(stdout)) = (session.stdin.take(), session.stdout.take()) else {
             return Err(anyhow!("the server has no pipes"));
@@ -165,6 +175,11 @@ impl Server {
         Err(anyhow!("its list of tools has more than {MAX_PAGES} pages"))
     }
 
+    /// Whether its process is still there.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.child.status().ended.is_none()
+    }
+
     /// Why a server did not come up, with how it ended and what it said, if it ended.
     async fn last_words(&self, error: anyhow::Error) -> anyhow::Error {
         let ended = tokio::time::timeout(Duration::from_millis(500), self.child.wait()).await;
@@ -175,7 +190,7 @@ impl Server {
     }
 
     /// Calls a tool. Its arguments are one object, as MCP has it.
-    pub(super) async fn call(&self, name: &str, args: Vec<Plain>) -> Result<Plain, HostError> {
+    pub(crate) async fn call(&self, name: &str, args: Vec<Plain>) -> Result<Plain, HostError> {
         let wrong = |message: String| failed("McpError", format!("`{name}`: {message}"), None);
         let nothing = Plain::Object(Vec::new());
         let arguments = match args.as_slice() {
