@@ -1,1 +1,122 @@
-//! The HTTP API: runs, approvals, receipts, backends, sidecars, extensions, metrics.
+//! The HTTP API: runs, approvals, receipts, backends, sidecars, extensions, metrics; and the checks around the dashboard.
+//!
+//! # Theory of operation
+//!
+//! A connection has one of a limited number of places, and clocks of its own ([`connection`]). Every request goes through
+//! [`around`]: a token of the rate, the right `Host`, who asks ([`guard`]), the right `Origin`, the whole body within its limit;
+//! then its handler. What can be asked is one table ([`routes`]) from which both the router and the OpenAPI document are made.
+//! Handlers do nothing themselves: they read the request ([`read`]), ask the daemon, and show the answer ([`view`]). Whatever
+//! goes wrong is a [`problem`].
+//!
+//! Event streams ([`events`], [`changes`]) are pulled by their reader: one that does not read holds a page of its own and
+//! nothing of the run; when the daemon leaves they end at once, and their readers come back to the next one.
+
+mod about;
+mod approvals;
+mod around;
+mod changes;
+mod connection;
+mod door;
+mod events;
+mod extensions;
+mod guard;
+mod limits;
+mod meter;
+mod openapi;
+mod pace;
+mod pages;
+mod problem;
+mod read;
+mod receipts;
+mod routes;
+mod runs;
+mod schemas;
+mod sidecars;
+mod sse;
+mod summaries;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::io;
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode, Uri};
+use tokio::net::TcpListener;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
+
+pub(crate) use limits::ServerLimits;
+
+use self::connection::{Handle, Places};
+use self::door::Door;
+use self::problem::Problem;
+use crate::daemon::App;
+
+/// Serves the API and the dashboard until `shutdown` ends. Then streams end at once, and requests under way are finished as far
+/// as the limits give them time.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    app: Arc<App>,
+    limits: ServerLimits,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let limits = Arc::new(limits);
+    let (leave, leaving) = watch::channel(false);
+    let door = Arc::new(Door::new(app, Arc::clone(&limits), leaving));
+    let places = Places::new(listener, Arc::clone(&limits));
+    let service = router(&door).into_make_service_with_connect_info::<Handle>();
+    let drain = door.left();
+    let serving = axum::serve(places, service).with_graceful_shutdown(async move {
+        shutdown.await;
+        leave.send_replace(true);
+    });
+    let too_late = async {
+        drain.await;
+        tokio::time::sleep(limits.drain_within).await;
+    };
+    tokio::select! {
+        served = async { serving.await } => served,
+        () = count_appends(&door) => Ok(()),
+        () = too_late => Ok(()),
+    }
+}
+
+/// Everything that is answered, with the checks around it.
+fn router(door: &Arc<Door>) -> axum::Router {
+    let mut api = axum::Router::new();
+    for route in routes::routes() {
+        api = api.route(route.path, route.handler);
+    }
+    let pages = crate::dashboard::router().with_state(Arc::clone(&door.app));
+    api.with_state(Arc::clone(door))
+        .merge(pages)
+        .fallback(nowhere)
+        .method_not_allowed_fallback(not_that_way)
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(door), around::around))
+}
+
+async fn nowhere(uri: Uri) -> Problem {
+    let path: String = uri.path().chars().take(200).collect();
+    Problem::not_found("no_such_path", format!("there is nothing at {path}"))
+        .hint("GET /v1/openapi.json says what there is")
+}
+
+async fn not_that_way(method: Method, uri: Uri) -> Problem {
+    let path: String = uri.path().chars().take(200).collect();
+    let message = format!("{path} cannot be asked with {method}");
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", message)
+        .hint("GET /v1/openapi.json says what there is")
+}
+
+/// Counts how often logs grow, for the numbers. Never ends while the store is open.
+async fn count_appends(door: &Door) {
+    let mut changes = door.app.runs.changes();
+    loop {
+        match changes.recv().await {
+            Ok(_) => door.meter.appended(1),
+            Err(RecvError::Lagged(missed)) => door.meter.appended(missed),
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}

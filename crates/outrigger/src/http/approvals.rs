@@ -1,0 +1,99 @@
+//! Approvals: what waits for a person, and what they say.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::door::Door;
+use super::problem::Problem;
+use super::read::{self, Named, OfRun, Query};
+use super::view;
+use crate::runs::{Actor, Answer, ApprovalId, Choice, RunState};
+
+/// A yes or a no.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Verdict {
+    /// Which approval; may be left out if only one waits.
+    #[serde(default)]
+    approval: Option<String>,
+    /// In words; with a no the run is told.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+pub(super) async fn waiting(State(door): State<Arc<Door>>, uri: Uri) -> Result<Json<Value>, Problem> {
+    let limit = Query::of(&uri, &["limit"])?.limit(200, 1000)?;
+    let waiting = door.app.runs.waiting().await?;
+    let shown: Vec<Value> =
+        waiting.iter().take(limit).map(|(state, asked)| view::approval(state, asked)).collect();
+    Ok(Json(json!({ "approvals": shown, "total": waiting.len() })))
+}
+
+pub(super) async fn answer(
+    State(door): State<Arc<Door>>,
+    OfRun(run): OfRun,
+    Named(names): Named,
+    Extension(by): Extension<Actor>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<Value>, Problem> {
+    let answer: Answer = read::json(&headers, &body)?;
+    let approval = ApprovalId(names.into_iter().nth(1).unwrap_or_default());
+    Ok(Json(view::run(&door.app.runs.answer(&run, &approval, answer, by).await?)))
+}
+
+pub(super) async fn approve(
+    State(door): State<Arc<Door>>,
+    OfRun(run): OfRun,
+    Extension(by): Extension<Actor>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<Value>, Problem> {
+    let Verdict { approval, reason } = read::json(&headers, &body)?;
+    let state = door.app.runs.show(&run).await?;
+    let approval = meant(&state, approval)?;
+    let answer = Answer { reason, ..Answer::plain(Choice::Approve) };
+    Ok(Json(view::run(&door.app.runs.answer(&run, &approval, answer, by).await?)))
+}
+
+pub(super) async fn deny(
+    State(door): State<Arc<Door>>,
+    OfRun(run): OfRun,
+    Extension(by): Extension<Actor>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<Value>, Problem> {
+    let Verdict { approval, reason } = read::json(&headers, &body)?;
+    let state = door.app.runs.show(&run).await?;
+    let approval = meant(&state, approval)?;
+    let answer = Answer { reason, ..Answer::plain(Choice::Deny) };
+    Ok(Json(view::run(&door.app.runs.answer(&run, &approval, answer, by).await?)))
+}
+
+/// The approval that somebody means who may not have named it.
+fn meant(state: &RunState, named: Option<String>) -> Result<ApprovalId, Problem> {
+    if let Some(named) = named {
+        return Ok(ApprovalId(named));
+    }
+    let open: Vec<&ApprovalId> = state.open_approvals().map(|approval| &approval.id).collect();
+    match open.as_slice() {
+        [only] => Ok((*only).clone()),
+        [] => {
+            let message = format!("nothing of this run waits for a person; it is {}", state.phase.word());
+            Err(Problem::conflict("nothing_waits", message).with("phase", state.phase.word()))
+        }
+        several => {
+            let names: Vec<&str> = several.iter().map(|id| id.0.as_str()).collect();
+            let message = format!("{} approvals wait: {}", names.len(), names.join(", "));
+            let hint = "name one of them: {\"approval\": \"…\"}";
+            Err(Problem::conflict("several_wait", message).with("open", names).hint(hint))
+        }
+    }
+}

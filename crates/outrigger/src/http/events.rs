@@ -1,0 +1,217 @@
+//! The log of a run: a page of it, or all of it as it grows.
+//!
+//! A reader of the stream holds one page of records and nothing of the run: if it does not read, its page stays where it is, and
+//! the run goes on. When it leaves, the page goes with it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, stream};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::door::Door;
+use super::problem::Problem;
+use super::read::{OfRun, Query};
+use super::sse::{self, BEAT, Frame, HEARTBEAT, RETRY};
+use crate::engine::{BoxFuture, Seq};
+use crate::runs::{Follower, Numbered, RunId, Runs, RunsError};
+
+/// How much is handed to the connection at once.
+const CHUNK_BYTES: usize = 32 << 10;
+
+pub(super) async fn events(
+    State(door): State<Arc<Door>>,
+    OfRun(run): OfRun,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let query = Query::of(&uri, &["after", "limit"])?;
+    let after = query.number("after")?.unwrap_or(0);
+    if sse::is_wanted(&headers) {
+        return followed(&door, run, after, sse::last_seen(&headers)).await;
+    }
+    let limit = query.limit(200, 1000)?;
+    let page = door.app.runs.events(&run, Seq(after), limit).await?;
+    Ok(([(CONTENT_TYPE, "application/json")], paged(after, &page)).into_response())
+}
+
+/// A page as JSON. The records go through as they were written.
+fn paged(after: u64, page: &[Numbered]) -> String {
+    let mut text = String::from("{\"events\":[");
+    for (i, record) in page.iter().enumerate() {
+        if i > 0 {
+            text.push(',');
+        }
+        numbered(&mut text, record);
+    }
+    let last = page.last().map_or(after, |record| record.seq.0);
+    text.push_str(&format!("],\"after\":{last}}}"));
+    text
+}
+
+/// A record with its number as its first member.
+fn numbered(out: &mut String, Numbered { seq, record }: &Numbered) {
+    let rest = record.trim_start().strip_prefix('{').unwrap_or(record).trim_start();
+    out.push_str(&format!("{{\"seq\":{}", seq.0));
+    if !rest.starts_with('}') {
+        out.push(',');
+    }
+    out.push_str(rest);
+}
+
+async fn followed(door: &Door, run: RunId, after: u64, seen: Option<u64>) -> Result<Response, Problem> {
+    let runs = &door.app.runs;
+    if let Some(seen) = seen {
+        // A browser comes back for ever; only this answer tells it that there is nothing to come back for.
+        let over = runs.show(&run).await?.phase.is_over();
+        if over && runs.events(&run, Seq(seen), 1).await?.is_empty() {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+    }
+    let follower = runs.follow(&run, Seq(seen.unwrap_or(after))).await?;
+    Ok(sse::response(follow(runs.clone(), run, follower)))
+}
+
+/// What the next page comes from.
+type Next = BoxFuture<'static, (Follower, Result<Option<Vec<Numbered>>, RunsError>)>;
+
+struct Following {
+    runs: Runs,
+    run: RunId,
+    next: Next,
+    page: VecDeque<Numbered>,
+    state: Told,
+}
+
+#[derive(PartialEq, Eq)]
+enum Told {
+    Nothing,
+    Something,
+    Everything,
+}
+
+fn follow(runs: Runs, run: RunId, follower: Follower) -> impl Stream<Item = Bytes> {
+    let begin = Following { runs, run, next: next(follower), page: VecDeque::new(), state: Told::Nothing };
+    stream::unfold(begin, |mut following| async move {
+        let text = following.step().await?;
+        Some((Bytes::from(text), following))
+    })
+}
+
+/// The future is kept over heartbeats, so that nothing depends on what a follower does when it is interrupted.
+fn next(mut follower: Follower) -> Next {
+    Box::pin(async move {
+        let page = follower.next().await;
+        (follower, page)
+    })
+}
+
+impl Following {
+    /// The next part of the stream; none when it has ended.
+    async fn step(&mut self) -> Option<String> {
+        match self.state {
+            Told::Nothing => {
+                self.state = Told::Something;
+                return Some(RETRY.to_owned());
+            }
+            Told::Everything => return None,
+            Told::Something => {}
+        }
+        if self.page.is_empty() {
+            let Ok((follower, page)) = timeout(HEARTBEAT, &mut self.next).await else {
+                return Some(BEAT.to_owned());
+            };
+            match page {
+                Ok(Some(page)) => {
+                    self.page = page.into();
+                    self.next = next(follower);
+                }
+                Ok(None) => return Some(self.end().await),
+                Err(error) => return Some(self.fail(error)),
+            }
+        }
+        let mut text = String::new();
+        while text.len() < CHUNK_BYTES
+            && let Some(record) = self.page.pop_front()
+        {
+            write(&mut text, &record);
+        }
+        Some(text)
+    }
+
+    async fn end(&mut self) -> String {
+        self.state = Told::Everything;
+        let mut text = String::new();
+        let phase = self.runs.show(&self.run).await.ok().map(|state| state.phase.word());
+        Frame { id: None, event: "end", data: &json!({ "phase": phase }).to_string() }.write(&mut text);
+        text
+    }
+
+    fn fail(&mut self, error: RunsError) -> String {
+        self.state = Told::Everything;
+        let mut text = String::new();
+        let data = Problem::from(error).to_json().to_string();
+        Frame { id: None, event: "failed", data: &data }.write(&mut text);
+        text
+    }
+}
+
+fn write(out: &mut String, record: &Numbered) {
+    #[derive(Deserialize)]
+    struct Kind {
+        kind: String,
+    }
+    let kind = serde_json::from_str::<Kind>(&record.record).map(|Kind { kind }| kind);
+    let mut data = String::with_capacity(record.record.len() + 16);
+    numbered(&mut data, record);
+    // A record of a damaged log has no kind; it is shown all the same.
+    let event = kind.as_deref().unwrap_or("unknown");
+    Frame { id: Some(record.seq.0), event, data: &data }.write(out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(seq: u64, record: &str) -> Numbered {
+        Numbered { seq: Seq(seq), record: record.to_owned() }
+    }
+
+    #[test]
+    fn a_record_keeps_its_spelling_and_gets_its_number() {
+        let check = |text: &str, expected: &str| {
+            let mut out = String::new();
+            numbered(&mut out, &record(3, text));
+            assert_eq!(out, expected);
+        };
+        check(r#"{"v":1,"data":{"x": 1.0e2}}"#, r#"{"seq":3,"v":1,"data":{"x": 1.0e2}}"#);
+        check(" { \"v\":1}", "{\"seq\":3,\"v\":1}");
+        check("{}", r#"{"seq":3}"#);
+    }
+
+    #[test]
+    fn a_page_says_where_the_next_one_begins() {
+        assert_eq!(paged(9, &[]), r#"{"events":[],"after":9}"#);
+        let page = [record(10, r#"{"v":1}"#), record(11, r#"{"v":1}"#)];
+        assert_eq!(paged(9, &page), r#"{"events":[{"seq":10,"v":1},{"seq":11,"v":1}],"after":11}"#);
+    }
+
+    #[test]
+    fn an_event_has_the_number_and_the_kind_of_its_record() {
+        let mut out = String::new();
+        write(&mut out, &record(4, r#"{"v":1,"at":"t","kind":"note","data":{}}"#));
+        write(&mut out, &record(5, "damaged"));
+        assert_eq!(
+            out,
+            "id: 4\nevent: note\ndata: {\"seq\":4,\"v\":1,\"at\":\"t\",\"kind\":\"note\",\"data\":{}}\n\n\
+             id: 5\nevent: unknown\ndata: {\"seq\":5,damaged\n\n"
+        );
+    }
+}
