@@ -10,7 +10,8 @@
 //! Reading happens on a few connections that cannot write, on threads that may block ([`readers`]).
 //!
 //! The file belongs to one process: `<file>.lock` is locked for as long as the engine is open ([`lock`]). Nobody else can
-//! therefore hold a lease in it, and opening it ends those that a dead process left: its work is claimable at once.
+//! therefore hold a lease in it, and opening it ends those that a dead process left: its work is claimable at once. A claim
+//! by itself is therefore not waited for until it is on disk.
 //!
 //! Leases and due moments go by the wall clock. When that jumps forward, as after a night asleep, leases run out and their
 //! holders are told so.
@@ -119,14 +120,15 @@ impl Engine for Sqlite {
 
     fn claim(&self, queue: &QueueName, lease: Duration) -> BoxFuture<'_, Result<Claimed, EngineError>> {
         let queue = queue.clone();
-        Box::pin(self.inner.writer.call(0, move |batch| queue::claim(batch, &queue, lease)))
+        Box::pin(self.inner.writer.call_in_passing(move |batch| queue::claim(batch, &queue, lease)))
     }
 
     fn extend(&self, claim: &Claim, lease: Duration) -> BoxFuture<'_, Result<(), ClaimError>> {
         let claim = claim.clone();
         Box::pin(async move {
             let key = claim.key.clone();
-            let held = self.inner.writer.call(0, move |batch| queue::extend(batch, &claim, lease)).await?;
+            let held =
+                self.inner.writer.call_in_passing(move |batch| queue::extend(batch, &claim, lease)).await?;
             held.map_err(|queue::NotHeld| ClaimError::Lost { key })
         })
     }

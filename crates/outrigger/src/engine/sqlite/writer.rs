@@ -43,6 +43,14 @@ pub(super) enum Freed {
     Some,
 }
 
+/// Whether something has to be there after the machine has died.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Durability {
+    /// No: leases end when the file is opened, so a claim and its extension need not outlive anything.
+    Passing,
+    Lasting,
+}
+
 /// Numbers for claims, none of which was ever given before. The upper half counts how often the file was opened.
 pub(super) struct Tokens {
     next: i64,
@@ -61,16 +69,16 @@ impl Tokens {
 
 impl Writer {
     pub(super) fn start(
-        (connection, mut tokens): (Connection, Tokens),
+        (connection, tokens): (Connection, Tokens),
         changes: broadcast::Sender<Changed>,
     ) -> Result<Self, EngineError> {
         let (calls, mut waiting) = mpsc::channel::<Box<dyn Call>>(WAITING);
         let write = move || {
+            let mut desk = Desk { connection, tokens, changes, synced: Durability::Lasting };
             while let Some(first) = waiting.blocking_recv() {
-                let batch = gather(first, &mut waiting);
-                perform(batch, &connection, &mut tokens, &changes);
+                desk.perform(gather(first, &mut waiting));
             }
-            close(connection);
+            close(desk.connection);
         };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(write).map_err(|error| {
             EngineError::Failed { what: "cannot start its thread".to_owned(), why: error.to_string() }
@@ -84,8 +92,25 @@ impl Writer {
         bytes: usize,
         perform: impl FnOnce(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, EngineError> {
+        self.send(bytes, Durability::Lasting, perform).await
+    }
+
+    /// The same for what ends when the file is opened the next time: nobody waits for the disk.
+    pub(super) async fn call_in_passing<T: Send + 'static>(
+        &self,
+        perform: impl FnOnce(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        self.send(0, Durability::Passing, perform).await
+    }
+
+    async fn send<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        durability: Durability,
+        perform: impl FnOnce(&mut Batch<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, EngineError> {
         let (answer, answered) = oneshot::channel();
-        let call = Todo { bytes, perform: Some(perform), outcome: None, answer };
+        let call = Todo { bytes, durability, perform: Some(perform), outcome: None, answer };
         let calls = self.calls.as_ref().ok_or(EngineError::Closed)?;
         calls.send(Box::new(call)).await.map_err(|_| EngineError::Closed)?;
         answered.await.map_err(|_| EngineError::Closed)?
@@ -107,12 +132,14 @@ impl Drop for Writer {
 /// Something to be done, then something to be said.
 trait Call: Send {
     fn bytes(&self) -> usize;
+    fn durability(&self) -> Durability;
     fn perform(&mut self, batch: &mut Batch<'_>) -> Result<(), Fault>;
     fn answer(self: Box<Self>, committed: Result<(), EngineError>);
 }
 
 struct Todo<T, F> {
     bytes: usize,
+    durability: Durability,
     perform: Option<F>,
     outcome: Option<T>,
     answer: oneshot::Sender<Result<T, EngineError>>,
@@ -125,6 +152,10 @@ where
 {
     fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    fn durability(&self) -> Durability {
+        self.durability
     }
 
     fn perform(&mut self, batch: &mut Batch<'_>) -> Result<(), Fault> {
@@ -153,34 +184,57 @@ fn gather(first: Box<dyn Call>, waiting: &mut mpsc::Receiver<Box<dyn Call>>) -> 
     batch
 }
 
-/// Does a batch in one transaction and answers each of its calls.
-fn perform(
-    mut calls: Vec<Box<dyn Call>>,
-    connection: &Connection,
-    tokens: &mut Tokens,
-    changes: &broadcast::Sender<Changed>,
-) {
-    let mut batch = Batch { connection, tokens, changed: Vec::new(), freed: Freed::Nothing };
-    let outcomes = match transaction(&mut calls, &mut batch) {
-        Ok(outcomes) => outcomes,
-        Err(fault) => {
-            let error = fault::failed("could not write", &fault);
-            // It may be over already: SQLite ends a transaction by itself when the disk is full.
-            let _ = connection.execute_batch("ROLLBACK");
-            return calls.into_iter().for_each(|call| call.answer(Err(error.clone())));
+/// What the thread works with.
+struct Desk {
+    connection: Connection,
+    tokens: Tokens,
+    changes: broadcast::Sender<Changed>,
+    /// What a commit waits for as SQLite is set now.
+    synced: Durability,
+}
+
+impl Desk {
+    /// Does a batch in one transaction and answers each of its calls.
+    fn perform(&mut self, mut calls: Vec<Box<dyn Call>>) {
+        let needed = calls.iter().map(|call| call.durability()).max().unwrap_or(Durability::Lasting);
+        let synced = self.sync(needed);
+        let Self { connection, tokens, changes, .. } = self;
+        let mut batch = Batch { connection, tokens, changed: Vec::new(), freed: Freed::Nothing };
+        let outcomes = match synced.and_then(|()| transaction(&mut calls, &mut batch)) {
+            Ok(outcomes) => outcomes,
+            Err(fault) => {
+                let error = fault::failed("could not write", &fault);
+                // It may be over already: SQLite ends a transaction by itself when the disk is full.
+                let _ = connection.execute_batch("ROLLBACK");
+                return calls.into_iter().for_each(|call| call.answer(Err(error.clone())));
+            }
+        };
+        let Batch { changed, freed, .. } = batch;
+        for change in changed {
+            // Without watchers there is nobody to tell.
+            let _ = changes.send(change);
         }
-    };
-    let Batch { changed, freed, .. } = batch;
-    for change in changed {
-        // Without watchers there is nobody to tell.
-        let _ = changes.send(change);
+        for (call, outcome) in calls.into_iter().zip(outcomes) {
+            call.answer(outcome.map_err(|fault| fault::failed("could not write", &fault)));
+        }
+        if freed == Freed::Some {
+            // The room is reused anyway; that it goes back to the file system may fail.
+            let _ = give_back(connection);
+        }
     }
-    for (call, outcome) in calls.into_iter().zip(outcomes) {
-        call.answer(outcome.map_err(|fault| fault::failed("could not write", &fault)));
-    }
-    if freed == Freed::Some {
-        // The room is reused anyway; that it goes back to the file system may fail.
-        let _ = connection.execute_batch(&format!("PRAGMA incremental_vacuum({FREED_PAGES})"));
+
+    /// Has the next commit wait for the disk, or not. A later commit that does wait makes those before it durable too.
+    fn sync(&mut self, needed: Durability) -> Result<(), Fault> {
+        if needed == self.synced {
+            return Ok(());
+        }
+        let setting = match needed {
+            Durability::Passing => "NORMAL",
+            Durability::Lasting => "FULL",
+        };
+        self.connection.pragma_update(None, "synchronous", setting)?;
+        self.synced = needed;
+        Ok(())
     }
 }
 
@@ -206,6 +260,15 @@ fn transaction(calls: &mut [Box<dyn Call>], batch: &mut Batch<'_>) -> Result<Vec
     }
     batch.connection.execute_batch("COMMIT")?;
     Ok(outcomes)
+}
+
+/// Lets the file shrink by the pages that are free.
+fn give_back(connection: &Connection) -> Result<(), Fault> {
+    let mut statement = connection.prepare_cached(&format!("PRAGMA incremental_vacuum({FREED_PAGES})"))?;
+    let mut pages = statement.query([])?;
+    // It frees one page with every row that is asked for.
+    while pages.next()?.is_some() {}
+    Ok(())
 }
 
 /// Leaves one tidy file. If that fails, the journal has everything and the next opening reads it.
