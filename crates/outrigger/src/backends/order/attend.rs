@@ -16,11 +16,11 @@ use crate::runs::backend::COMMANDS;
 use crate::runs::{Answer, Approval, Choice, Control, Teller};
 
 /// What a child is told when the daemon leaves; it is in the receipt of the attempt, by which the next daemon knows it.
-pub(super) const GOING_DOWN: &str = "the daemon is going down";
+pub(in crate::backends) const GOING_DOWN: &str = "the daemon is going down";
 
 /// Whether the daemon leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leaving {
+pub(in crate::backends) enum Leaving {
     No,
     Yes,
 }

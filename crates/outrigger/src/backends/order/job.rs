@@ -37,14 +37,14 @@ pub(super) struct Made {
 
 /// How long people have, and what is taken then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Window {
+pub(in crate::backends) struct Window {
     /// None is for ever.
-    pub(super) within: Option<Duration>,
-    pub(super) default: DefaultAnswer,
+    pub(in crate::backends) within: Option<Duration>,
+    pub(in crate::backends) default: DefaultAnswer,
 }
 
 /// Whether a run can be made a job of. Looks at the folder that it names.
-pub(super) fn check(new: &NewRun) -> Result<(), RequestError> {
+pub(in crate::backends) fn check(new: &NewRun) -> Result<(), RequestError> {
     if new.script.is_some() {
         return Err(RequestError::at(
             "script",
@@ -72,7 +72,7 @@ pub(super) fn check(new: &NewRun) -> Result<(), RequestError> {
 }
 
 /// The folder that an order names, as a path that nothing is relative to.
-fn folder(order: &WorkOrder) -> Result<PathBuf, RequestError> {
+pub(in crate::backends) fn folder(order: &WorkOrder) -> Result<PathBuf, RequestError> {
     let at = |message: String| RequestError::at("workspace.root", message);
     let root = Path::new(&order.workspace.root);
     if !root.is_absolute() {
@@ -155,7 +155,7 @@ pub(super) fn make(
 
 impl Window {
     /// As the run says; a run that says nothing waits for ever and is denied.
-    pub(super) fn of(terms: Option<&ApprovalTerms>) -> Result<Self, String> {
+    pub(in crate::backends) fn of(terms: Option<&ApprovalTerms>) -> Result<Self, String> {
         let Some(ApprovalTerms { within, default }) = terms else {
             return Ok(Self { within: None, default: DefaultAnswer::Deny });
         };
@@ -163,8 +163,13 @@ impl Window {
         Ok(Self { within, default: *default })
     }
 
+    /// How long whoever works waits for an answer. The log has its own deadline, and comes first.
+    pub(in crate::backends) fn patience(self) -> Duration {
+        self.within.map_or(FOR_EVER, |within| within.saturating_add(GRACE).min(FOR_EVER))
+    }
+
     fn approver(self) -> Approver {
-        let within = self.within.map_or(FOR_EVER, |within| within.saturating_add(GRACE).min(FOR_EVER));
+        let within = self.patience();
         let default = match self.default {
             DefaultAnswer::Approve => Choice::Allow,
             DefaultAnswer::Deny => Choice::Deny,

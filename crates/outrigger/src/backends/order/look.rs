@@ -25,43 +25,38 @@ use crate::runs::Health;
 const GOOD_FOR: Duration = Duration::from_secs(60);
 
 /// The longest look.
-const WITHIN: Duration = Duration::from_secs(2);
+pub(in crate::backends) const WITHIN: Duration = Duration::from_secs(2);
 
 /// How a child that was only looked at is stopped.
 const LADDER: Ladder = Ladder { ask: Duration::from_millis(300), term: Duration::from_millis(300) };
 
 /// What was seen of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) about: String,
-    pub(super) health: Health,
-    pub(super) capabilities: BTreeMap<String, String>,
+pub(in crate::backends) struct Seen {
+    pub(in crate::backends) about: String,
+    pub(in crate::backends) health: Health,
+    pub(in crate::backends) capabilities: BTreeMap<String, String>,
 }
 
 /// The last look at a backend. Whoever looks meanwhile waits for the same one.
-pub(super) struct Looks {
+pub(in crate::backends) struct Looks {
     last: Mutex<Option<(Instant, Seen)>>,
 }
 
 impl Looks {
-    pub(super) fn none() -> Self {
+    pub(in crate::backends) fn none() -> Self {
         Self { last: Mutex::new(None) }
     }
 
-    pub(super) async fn look(
-        &self,
-        supervisor: &Supervisor,
-        name: &str,
-        backend: &Backend,
-        here: &Path,
-    ) -> Seen {
+    /// What was seen last, or what is seen now.
+    pub(in crate::backends) async fn last_or(&self, look: impl Future<Output = Seen>) -> Seen {
         let mut last = self.last.lock().await;
         if let Some((at, seen)) = &*last
             && at.elapsed() < GOOD_FOR
         {
             return seen.clone();
         }
-        let seen = look(supervisor, name, backend, here).await;
+        let seen = look.await;
         *last = Some((Instant::now(), seen.clone()));
         seen
     }
@@ -75,7 +70,8 @@ pub(super) fn dialect(backend: &Backend) -> &'static str {
     }
 }
 
-async fn look(supervisor: &Supervisor, name: &str, backend: &Backend, here: &Path) -> Seen {
+/// Looks at a backend.
+pub(super) async fn look(supervisor: &Supervisor, name: &str, backend: &Backend, here: &Path) -> Seen {
     let about = about(backend);
     let unwell = |health| Seen { about: about.clone(), health, capabilities: BTreeMap::new() };
     let program = match find(backend, here) {

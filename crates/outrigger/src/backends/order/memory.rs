@@ -6,21 +6,21 @@ use crate::runs::{Actor, Answer, Approval, ApprovalId, Choice, RunState};
 
 /// Answers of earlier attempts. Each is good once, as it was then; one that was given for every call of a tool stays good.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(in crate::backends) struct Memory {
     given: Vec<Approval>,
 }
 
 /// An answer that is used again.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Recalled {
-    pub(super) id: ApprovalId,
-    pub(super) answer: Answer,
-    pub(super) by: Actor,
+pub(in crate::backends) struct Recalled {
+    pub(in crate::backends) id: ApprovalId,
+    pub(in crate::backends) answer: Answer,
+    pub(in crate::backends) by: Actor,
 }
 
 impl Memory {
     /// What the attempts before this one were told. What only a deadline said is asked again: somebody may be there now.
-    pub(super) fn of(state: &RunState) -> Self {
+    pub(in crate::backends) fn of(state: &RunState) -> Self {
         let by_a_person = |approval: &&Approval| {
             approval.given.as_ref().is_some_and(|given| given.by != Actor::new("deadline"))
         };
@@ -28,7 +28,7 @@ impl Memory {
     }
 
     /// What was said to the same call before.
-    pub(super) fn recall(&mut self, tool: &str, input: &Digest) -> Option<Recalled> {
+    pub(in crate::backends) fn recall(&mut self, tool: &str, input: &Digest) -> Option<Recalled> {
         let same = |approval: &Approval| approval.tool == tool && approval.input_sha256 == *input;
         if let Some(at) = self.given.iter().position(same) {
             let recalled = recalled(&self.given[at])?;

@@ -5,11 +5,11 @@
 //! people want meanwhile, [`ending`] says what came of it. An attempt lives in its process: it does not outlive the daemon, and what is left
 //! of one that was killed with it is sealed by [`recover`] and tried again.
 
-mod attend;
+pub(super) mod attend;
 mod ending;
-mod job;
-mod look;
-mod memory;
+pub(super) mod job;
+pub(super) mod look;
+pub(super) mod memory;
 mod onlooker;
 mod recover;
 #[cfg(test)]
@@ -115,7 +115,8 @@ impl Backend for Orders {
 
     fn look(&self) -> BoxFuture<'_, BackendView> {
         Box::pin(async {
-            let seen = self.looks.look(&self.supervisor, &self.name, &self.backend, &self.house.here).await;
+            let look = look::look(&self.supervisor, &self.name, &self.backend, &self.house.here);
+            let seen = self.looks.last_or(look).await;
             BackendView {
                 name: self.name.clone(),
                 dialect: look::dialect(&self.backend).to_owned(),
