@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Reads `250ms`, `5s`, `10m`, `2h`; a bare number is refused, because nobody agrees on what it means.
+/// Reads `250ms`, `5s`, `10m`, `2h`, `7d`; a bare number is refused, because nobody agrees on what it means.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
@@ -11,12 +11,13 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
         "" if number == "0" => 1.0,
-        "" => return Err(format!("`{text}` has no unit; write 250ms, 5s, 10m or 2h")),
-        _ => return Err(format!("`{unit}` is not a unit of time; write 250ms, 5s, 10m or 2h")),
+        "" => return Err(format!("`{text}` has no unit; write 250ms, 5s, 10m, 2h or 7d")),
+        _ => return Err(format!("`{unit}` is not a unit of time; write 250ms, 5s, 10m, 2h or 7d")),
     };
     let number: f64 =
-        number.parse().map_err(|_| format!("`{text}` is not a time; write 250ms, 5s, 10m or 2h"))?;
+        number.parse().map_err(|_| format!("`{text}` is not a time; write 250ms, 5s, 10m, 2h or 7d"))?;
     Duration::try_from_secs_f64(number * seconds_per_unit).map_err(|_| format!("`{text}` is too long"))
 }
 
@@ -38,7 +39,8 @@ mod tests {
         check("2h", Ok(7_200_000));
         check("0", Ok(0));
         check("5", Err("has no unit"));
-        check("5d", Err("not a unit"));
+        check("7d", Ok(604_800_000));
+        check("5y", Err("not a unit"));
         check("s", Err("not a time"));
         check("1.2.3s", Err("not a time"));
         check("99999999999999999999h", Err("too long"));

@@ -1,30 +1,34 @@
-//! What a project writes down once: its backends, where receipts go. `outrigger.toml` is ours; `backplane.toml` is read as
-//! other control planes left it.
+//! What a project writes down once: its backends, where receipts go, how the daemon is. `outrigger.toml` is ours;
+//! `backplane.toml` is read as other control planes left it.
 
-mod keys;
+mod backends;
+pub(crate) mod keys;
 mod nearest;
+mod sections;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use serde::Deserialize;
 
+pub(crate) use backends::{AGENTS, Agent, Backend, Chat, Command};
 pub(crate) use nearest::nearest;
+pub(crate) use sections::{AT_ONCE, ExtensionsSection, RunsSection, Server, Store};
 
-use self::keys::Dialect;
-use crate::args::SandboxArg;
+use self::backends::{Read, What};
+use self::keys::{Dialect, Wrong};
+use crate::backends::tools::ToolSpec;
 
 /// The longest configuration file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The longest time that a backend may be given, in seconds.
-const MAX_TIMEOUT_SECS: u64 = 86_400;
-
 /// A configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
+    /// Where it was read; none if nothing is written down.
+    pub(crate) source: Option<Source>,
     /// The backend that is used when none is named.
     pub(crate) default_backend: Option<String>,
     /// Where receipts go.
@@ -33,159 +37,66 @@ pub(crate) struct Config {
     pub(crate) policy: Option<PathBuf>,
     /// The backends by their names.
     pub(crate) backends: BTreeMap<String, Backend>,
+    /// The backends of type `steerable`, by their names. Only the daemon runs them.
+    pub(crate) talks: BTreeMap<String, Chat>,
     /// Who `outrigger chat` talks to.
     pub(crate) chat: Chat,
+    /// What scripts of the daemon can call.
+    pub(crate) tools: Vec<ToolSpec>,
+    pub(crate) server: Server,
+    pub(crate) store: Store,
+    pub(crate) runs: RunsSection,
+    pub(crate) extensions: ExtensionsSection,
+    at_once: BTreeMap<String, usize>,
 }
 
-/// Who `outrigger chat` talks to, as far as it is written down.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-pub(crate) struct Chat {
-    pub(crate) provider: Option<String>,
-    pub(crate) model: Option<String>,
-    pub(crate) base_url: Option<String>,
-    pub(crate) api_key_env: Option<String>,
-}
-
-/// One backend.
+/// A file, as it is written.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Backend {
-    /// The scripted one.
-    Mock {
-        /// Its script; none is the one that only says hello.
-        script: Option<PathBuf>,
-    },
-    /// A child that speaks abp.
-    Sidecar(Command),
-    /// Any program: its lines become events.
-    Process(Command),
-    /// A coding agent, through the bridge.
-    Agent(Agent),
-}
-
-/// A coding agent, and what it gets.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Agent {
-    /// `claude`, `codex`, `cursor`, `scripted` or `acp:NAME`.
-    pub(crate) provider: String,
-    /// The program, with its arguments; none is wherever it is found.
-    pub(crate) command: Vec<String>,
-    pub(crate) env: BTreeMap<String, String>,
-    pub(crate) timeout: Option<Duration>,
-}
-
-/// The coding agents that need no configuration, as far as they are installed.
-pub(crate) const AGENTS: [&str; 3] = ["claude", "codex", "cursor"];
-
-impl Agent {
-    /// The agent that a name stands for by itself: `claude`, `codex`, `cursor`, or `acp:COMMAND`.
-    fn named(name: &str) -> Option<anyhow::Result<Self>> {
-        let plain = |provider: &str, command| Self {
-            provider: provider.to_owned(),
-            command,
-            env: BTreeMap::new(),
-            timeout: None,
-        };
-        if AGENTS.contains(&name) {
-            return Some(Ok(plain(name, Vec::new())));
-        }
-        let command = name.strip_prefix("acp:")?;
-        Some(crate::words::words(command).with_context(|| format!("--backend {name}")).map(|words| {
-            match words.as_slice() {
-                // One that the bridge knows how to start.
-                [known] if ACP.contains(&known.as_str()) => plain(name, Vec::new()),
-                _ => plain("acp:agent", words),
-            }
-        }))
-    }
-}
-
-/// The agents over ACP whose commands the bridge knows.
-const ACP: [&str; 4] = ["gemini", "opencode", "claude-agent-acp", "codex-acp"];
-
-/// A command and what it gets.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Command {
-    pub(crate) program: String,
-    pub(crate) args: Vec<String>,
-    pub(crate) env: BTreeMap<String, String>,
-    pub(crate) cwd: Option<PathBuf>,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) sandbox: Option<SandboxArg>,
-    pub(crate) read: Vec<PathBuf>,
-}
-
-impl Command {
-    /// A command that gets nothing special.
-    pub(crate) fn plain(program: String, args: Vec<String>) -> Self {
-        Self {
-            program,
-            args,
-            env: BTreeMap::new(),
-            cwd: None,
-            timeout: None,
-            sandbox: None,
-            read: Vec::new(),
-        }
-    }
+pub(crate) struct Source {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
 }
 
 /// The file as it is written. Which members each dialect of it has is decided before ([`keys`]).
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Written {
     default_backend: Option<String>,
     receipts_dir: Option<PathBuf>,
     policy: Option<PathBuf>,
     policy_profiles: Option<Vec<PathBuf>>,
     #[serde(default)]
-    backends: BTreeMap<String, WrittenBackend>,
+    backends: BTreeMap<String, backends::Written>,
     #[serde(default)]
     chat: Chat,
-}
-
-#[derive(Deserialize)]
-struct WrittenBackend {
-    r#type: String,
-    command: Option<String>,
     #[serde(default)]
-    args: Vec<String>,
+    tools: BTreeMap<String, tools::Written>,
     #[serde(default)]
-    env: BTreeMap<String, String>,
-    cwd: Option<PathBuf>,
-    timeout_secs: Option<u64>,
-    sandbox: Option<String>,
+    server: sections::WrittenServer,
     #[serde(default)]
-    read: Vec<PathBuf>,
-    script: Option<PathBuf>,
-    provider: Option<String>,
+    store: sections::WrittenStore,
+    #[serde(default)]
+    runs: sections::WrittenRuns,
+    #[serde(default)]
+    extensions: sections::WrittenExtensions,
 }
 
 impl Config {
-    /// No configuration at all.
-    fn none() -> Self {
-        Self {
-            default_backend: None,
-            receipts_dir: None,
-            policy: None,
-            backends: BTreeMap::new(),
-            chat: Chat::default(),
-        }
-    }
-
-    /// The file that was named, or the one in this folder: `outrigger.toml`, else `backplane.toml`.
+    /// The file that was named, or the one in this folder: `outrigger.toml`, else `backplane.toml`; else the user's own.
     pub(crate) fn find(named: Option<&Path>) -> anyhow::Result<Config> {
         if let Some(path) = named {
             return Config::read(path);
         }
-        for name in ["outrigger.toml", "backplane.toml"] {
-            let path = Path::new(name);
-            if path.try_exists().with_context(|| format!("{name} cannot be looked at"))? {
-                return Config::read(path);
+        let here = ["outrigger.toml", "backplane.toml"].map(PathBuf::from);
+        for path in here.into_iter().chain(users_own()) {
+            if path.try_exists().with_context(|| format!("{} cannot be looked at", path.display()))? {
+                return Config::read(&path);
             }
         }
-        Ok(Config::none())
+        Config::of(Written::default(), None, Path::new("/"))
     }
 
-    fn read(path: &Path) -> anyhow::Result<Config> {
+    /// The file at a path.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Config> {
         let name = path.display();
         let length = std::fs::metadata(path).with_context(|| format!("{name} cannot be read"))?.len();
         if length > MAX_BYTES {
@@ -201,30 +112,61 @@ impl Config {
 
     fn parse(text: &str, dialect: Dialect, path: &Path) -> anyhow::Result<Config> {
         keys::check(text, dialect)?;
-        let written: Written = toml::from_str(text)?;
+        let written: Written = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| keys::line(text, span.start));
+            anyhow!("line {line}: {}", error.message())
+        })?;
         let absolute = std::path::absolute(path).context("the current folder cannot be found")?;
-        let folder = absolute.parent().unwrap_or(Path::new("/"));
+        let source = Source { path: absolute.clone(), text: text.to_owned() };
         // An original control plane reads its paths from where it is started, which is where the file is.
+        Config::of(written, Some(source), absolute.parent().unwrap_or(Path::new("/")))
+    }
+
+    fn of(written: Written, source: Option<Source>, folder: &Path) -> anyhow::Result<Config> {
+        let text = source.as_ref().map_or("", |source| source.text.as_str());
+        let said = |wrong: Wrong| wrong.say(text);
         let place = |path: PathBuf| folder.join(path);
         let profiles = written.policy_profiles.unwrap_or_default();
         if profiles.len() > 1 {
             bail!("`policy_profiles` names {} files; one policy applies to a run", profiles.len());
         }
-        let mut backends = BTreeMap::new();
+        let (mut backends, mut talks) = (BTreeMap::new(), BTreeMap::new());
+        let mut at_once = BTreeMap::new();
         for (name, backend) in written.backends {
-            let read = Backend::parse(backend, folder).with_context(|| format!("backend `{name}`"))?;
-            backends.insert(name, read);
+            let read = Read::parse(&name, backend, folder).with_context(|| {
+                let line = keys::find(text, &["backends".to_owned(), name.clone()]);
+                format!("line {}: backend `{name}`", line.unwrap_or(1))
+            })?;
+            at_once.extend(read.at_once.map(|at_once| (name.clone(), at_once)));
+            match read.what {
+                What::Backend(backend) => _ = backends.insert(name, backend),
+                What::Talk(chat) => _ = talks.insert(name, chat),
+                What::Scripts => {}
+            }
         }
-        if let Some(name) = &written.default_backend {
-            known_backend(name, &backends)?;
-        }
-        Ok(Config {
+        let tools = written.tools.into_iter().map(|(name, tool)| tools::parse(&name, tool, folder));
+        let config = Config {
             default_backend: written.default_backend,
             receipts_dir: written.receipts_dir.map(place),
             policy: written.policy.or_else(|| profiles.into_iter().next()).map(place),
             backends,
+            talks,
             chat: written.chat,
-        })
+            tools: tools.collect::<Result<_, _>>().map_err(said)?,
+            server: Server::parse(written.server).map_err(said)?,
+            store: Store::parse(written.store, folder).map_err(said)?,
+            runs: RunsSection::parse(written.runs).map_err(said)?,
+            extensions: ExtensionsSection::parse(written.extensions, folder),
+            at_once,
+            source: source.clone(),
+        };
+        if let Some(name) = &config.default_backend
+            && !BUILT_IN.contains(&name.as_str())
+            && !config.talks.contains_key(name)
+        {
+            config.known(name)?;
+        }
+        Ok(config)
     }
 
     /// The backend of this name; `mock` and the coding agents are always there.
@@ -237,192 +179,46 @@ impl Config {
         if let Some(agent) = Agent::named(plain) {
             return agent.map(Backend::Agent);
         }
-        known_backend(plain, &self.backends)?;
+        if self.talks.contains_key(plain) || BUILT_IN.contains(&plain) {
+            bail!("the backend `{plain}` is run by the daemon: `outrigger up`, then `outrigger runs`");
+        }
+        self.known(plain)?;
         Ok(Backend::Mock { script: None })
     }
-}
 
-/// Refuses a name that no backend has.
-fn known_backend(name: &str, backends: &BTreeMap<String, Backend>) -> anyhow::Result<()> {
-    if name == "mock" || AGENTS.contains(&name) || name.starts_with("acp:") || backends.contains_key(name) {
-        return Ok(());
+    /// How many runs of a backend the daemon has under way at once.
+    pub(crate) fn at_once(&self, backend: &str) -> usize {
+        self.at_once.get(backend).copied().unwrap_or(AT_ONCE)
     }
-    let names = || backends.keys().map(String::as_str).chain(["mock"]).chain(AGENTS);
-    let hint = match nearest(name, names()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are: {}", names().collect::<Vec<_>>().join(", ")),
-    };
-    bail!(
-        "there is no backend `{name}`; {hint} A new one is a [backends.{name}] in outrigger.toml, or --sidecar 'COMMAND'"
-    )
-}
 
-impl Backend {
-    fn parse(written: WrittenBackend, folder: &Path) -> anyhow::Result<Backend> {
-        let WrittenBackend { r#type, command, args, env, cwd, timeout_secs, sandbox, read, script, provider } =
-            written;
-        if r#type == "agent" {
-            let provider = provider.context("`provider` is missing: claude, codex, cursor or acp")?;
-            let command: Vec<String> = command.into_iter().chain(args).collect();
-            let provider = match (provider.as_str(), command.is_empty()) {
-                ("acp", true) => {
-                    bail!("`command` is missing; provider \"acp\" starts a program that speaks ACP")
-                }
-                ("acp", false) => "acp:agent".to_owned(),
-                (known, _) if AGENTS.contains(&known) => provider,
-                (known, true) if known.strip_prefix("acp:").is_some_and(|name| ACP.contains(&name)) => {
-                    provider
-                }
-                (other, _) => bail!(
-                    "`provider` is \"{other}\"; it may be claude, codex, cursor, acp or one of acp:{}",
-                    ACP.join(", acp:")
-                ),
-            };
-            let timeout = timeout(timeout_secs)?;
-            return Ok(Backend::Agent(Agent { provider, command, env, timeout }));
+    /// Refuses a name that no backend has.
+    fn known(&self, name: &str) -> anyhow::Result<()> {
+        let backends = &self.backends;
+        if name == "mock" || AGENTS.contains(&name) || name.starts_with("acp:") || backends.contains_key(name)
+        {
+            return Ok(());
         }
-        let command = |kind: &str| {
-            let program =
-                command.context(format!("`command` is missing; type \"{kind}\" starts a program"))?;
-            if program.is_empty() {
-                bail!("`command` is empty");
-            }
-            let timeout = timeout(timeout_secs)?;
-            let sandbox = sandbox.as_deref().map(level).transpose()?;
-            let cwd = cwd.map(|cwd| folder.join(cwd));
-            let read = read.into_iter().map(|path| folder.join(path)).collect();
-            anyhow::Ok(Command { program, args, env, cwd, timeout, sandbox, read })
+        let names =
+            || backends.keys().chain(self.talks.keys()).map(String::as_str).chain(["mock"]).chain(AGENTS);
+        let hint = match nearest(name, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are: {}", names().collect::<Vec<_>>().join(", ")),
         };
-        match r#type.as_str() {
-            "mock" => Ok(Backend::Mock { script: script.map(|script| folder.join(script)) }),
-            "sidecar" => command("sidecar").map(Backend::Sidecar),
-            "process" => command("process").map(Backend::Process),
-            other => {
-                let near = nearest(other, ["mock", "sidecar", "process", "agent"]);
-                let hint = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
-                bail!(
-                    "`type` is \"{other}\"; it may be \"mock\", \"sidecar\", \"process\" or \"agent\"{hint}"
-                )
-            }
-        }
+        bail!(
+            "there is no backend `{name}`; {hint} A new one is a [backends.{name}] in outrigger.toml, or --sidecar 'COMMAND'"
+        )
     }
 }
 
-fn timeout(seconds: Option<u64>) -> anyhow::Result<Option<Duration>> {
-    match seconds {
-        Some(seconds @ 1..=MAX_TIMEOUT_SECS) => Ok(Some(Duration::from_secs(seconds))),
-        Some(seconds) => bail!("`timeout_secs` is {seconds}; it may be 1 to {MAX_TIMEOUT_SECS}"),
-        None => Ok(None),
-    }
-}
+/// What only the daemon runs, and without configuration.
+const BUILT_IN: [&str; 2] = ["mustard", "steerable"];
 
-fn level(word: &str) -> anyhow::Result<SandboxArg> {
-    use clap::ValueEnum;
-    SandboxArg::from_str(word, false).map_err(|_| {
-        anyhow::anyhow!("`sandbox` is \"{word}\"; it may be off, basic, strict, auto or required")
-    })
+/// `$XDG_CONFIG_HOME/outrigger/outrigger.toml`.
+pub(crate) fn users_own() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
+    Some(config.join("outrigger/outrigger.toml"))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str, dialect: Dialect) -> Result<Config, String> {
-        Config::parse(text, dialect, Path::new("/etc/project/x.toml")).map_err(|error| format!("{error:#}"))
-    }
-
-    #[test]
-    fn a_configuration_of_the_original_is_read_as_it_is() {
-        let text = r#"
-default_backend = "agent"
-workspace_dir = "/tmp/ws"
-log_level = "debug"
-receipts_dir = "receipts"
-bind_address = "127.0.0.1"
-port = 8088
-policy_profiles = ["policy.json"]
-
-[backends.agent]
-type = "sidecar"
-command = "node"
-args = ["host.js", "--fast"]
-timeout_secs = 60
-
-[backends.fake]
-type = "mock"
-"#;
-        let config = parse(text, Dialect::Backplane).unwrap();
-        assert_eq!(config.default_backend.as_deref(), Some("agent"));
-        assert_eq!(config.receipts_dir, Some("/etc/project/receipts".into()));
-        assert_eq!(config.policy, Some("/etc/project/policy.json".into()));
-        assert_eq!(config.backend("fake").unwrap(), Backend::Mock { script: None });
-        let Backend::Sidecar(agent) = config.backend("sidecar:agent").unwrap() else { panic!() };
-        assert_eq!((agent.program.as_str(), agent.args.len()), ("node", 2));
-        assert_eq!(agent.timeout, Some(Duration::from_secs(60)));
-    }
-
-    #[test]
-    fn what_is_wrong_is_said_with_its_line_and_the_likely_meaning() {
-        let cases = [
-            (
-                "default_backed = 'mock'",
-                "line 1: unknown key `default_backed`; did you mean `default_backend`?",
-            ),
-            (
-                "[backends.a]\ntype = 'mock'\ncomand = 'x'",
-                "line 3: unknown key `backends.a.comand`; did you mean `command`?",
-            ),
-            ("[backends.a]\ntype = 'sidecar'", "backend `a`: `command` is missing"),
-            ("[backends.a]\ntype = 'sidcar'", "did you mean \"sidecar\"?"),
-            ("[backends.a]\ncommand = 'x'", "missing field `type`"),
-            (
-                "[backends.a]\ntype = 'sidecar'\ncommand = 'x'\ntimeout_secs = 0",
-                "`timeout_secs` is 0; it may be 1 to 86400",
-            ),
-            ("[backends.a]\ntype = 'sidecar'\ncommand = 'x'\ntimeout_secs = 86401", "it may be 1 to 86400"),
-            ("default_backend = 'mok'", "did you mean `mock`?"),
-            ("default_backend = ", "line 1"),
-            ("port = 80", "unknown key `port`"),
-        ];
-        for (text, expected) in cases {
-            let error = parse(text, Dialect::Outrigger).unwrap_err();
-            assert!(error.contains(expected), "{text:?} gave {error:?}");
-        }
-        let error = parse("[backends.a]\ntype='mock'\nsandbox='off'", Dialect::Backplane).unwrap_err();
-        assert!(error.contains("unknown key `backends.a.sandbox`"), "{error}");
-    }
-
-    #[test]
-    fn coding_agents_need_no_configuration_and_can_have_one() {
-        let none = Config::none();
-        let agent = |backend| match backend {
-            Backend::Agent(agent) => (agent.provider, agent.command),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(agent(none.backend("claude").unwrap()), ("claude".to_owned(), vec![]));
-        assert_eq!(agent(none.backend("acp:gemini").unwrap()), ("acp:gemini".to_owned(), vec![]));
-        let words = vec!["node".to_owned(), "my agent.js".to_owned()];
-        assert_eq!(agent(none.backend("acp:node 'my agent.js'").unwrap()), ("acp:agent".to_owned(), words));
-        assert!(none.backend("acp:").is_err());
-        assert!(none.backend("clade").unwrap_err().to_string().contains("did you mean `claude`?"));
-        let text = "[backends.mine]\ntype = 'agent'\nprovider = 'codex'\ncommand = '/opt/codex'";
-        let config = parse(text, Dialect::Outrigger).unwrap();
-        assert_eq!(
-            agent(config.backend("mine").unwrap()),
-            ("codex".to_owned(), vec!["/opt/codex".to_owned()])
-        );
-        let wrong = parse("[backends.a]\ntype = 'agent'\nprovider = 'acp'", Dialect::Outrigger).unwrap_err();
-        assert!(wrong.contains("`command` is missing"), "{wrong}");
-        let wrong = parse("[backends.a]\ntype = 'agent'\nprovider = 'gpt'", Dialect::Outrigger).unwrap_err();
-        assert!(wrong.contains("it may be claude, codex"), "{wrong}");
-    }
-
-    #[test]
-    fn a_longest_timeout_is_still_accepted() {
-        let text = "[backends.a]\ntype = 'process'\ncommand = 'x'\ntimeout_secs = 86400\nsandbox = 'strict'";
-        let config = parse(text, Dialect::Outrigger).unwrap();
-        let Backend::Process(command) = config.backend("a").unwrap() else { panic!() };
-        assert_eq!(command.timeout, Some(Duration::from_secs(86_400)));
-        assert_eq!(command.sandbox, Some(SandboxArg::Strict));
-    }
-}
+mod tests;
