@@ -111,8 +111,12 @@ enum Origin {
 impl Shown {
     fn of(config: &Config) -> Self {
         // It was read before, so it can be read; without a file everything is a default.
-        let written: Table =
+        let mut written: Table =
             config.source.as_ref().and_then(|source| source.text.parse().ok()).unwrap_or_default();
+        if let Some(policy) = &config.policy {
+            // Another control plane calls it `policy_profiles`.
+            written.entry("policy").or_insert_with(|| policy.display().to_string().into());
+        }
         let mut tables = vec![Shelf::new(&[], keys::TOP, Some(&written), |key| match key {
             "default_backend" => Some("mock".into()),
             _ => None,

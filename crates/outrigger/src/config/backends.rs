@@ -34,6 +34,7 @@ pub(crate) enum Backend {
 
 /// Who is talked to through the steerable runtime, as far as it is written down.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(expecting = "a table")]
 pub(crate) struct Chat {
     pub(crate) provider: Option<String>,
     pub(crate) model: Option<String>,
@@ -124,6 +125,7 @@ impl Agent {
 
 /// A backend as it is written. Which members its type has is decided before ([`super::keys`]).
 #[derive(Deserialize)]
+#[serde(expecting = "a table")]
 pub(super) struct Written {
     r#type: Option<String>,
     command: Option<String>,

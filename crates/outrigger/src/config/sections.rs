@@ -60,6 +60,7 @@ pub(crate) struct ExtensionsSection {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(expecting = "a table")]
 pub(super) struct WrittenServer {
     address: Option<String>,
     port: Option<i64>,
@@ -71,6 +72,7 @@ pub(super) struct WrittenServer {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(expecting = "a table")]
 pub(super) struct WrittenStore {
     state_dir: Option<PathBuf>,
     keep_runs: Option<String>,
@@ -78,6 +80,7 @@ pub(super) struct WrittenStore {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(expecting = "a table")]
 pub(super) struct WrittenRuns {
     queued: Option<i64>,
     retries: Option<i64>,
@@ -86,6 +89,7 @@ pub(super) struct WrittenRuns {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(expecting = "a table")]
 pub(super) struct WrittenExtensions {
     home: Option<PathBuf>,
     enabled: Option<bool>,

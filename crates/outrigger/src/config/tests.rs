@@ -92,6 +92,8 @@ fn what_is_wrong_is_said_with_its_line_and_the_likely_meaning() {
         ("[tools.t]\nvalue = 1\nrepeat = 'no'", "neither \"safe\" nor \"ask\""),
         ("[tools.t]\nvalue = inf", "cannot be given to a script"),
         ("[tools.t]\nvalue = 1979-05-27", "in quotes"),
+        ("[tools]\nt = 3", "line 2: invalid type: integer `3`, expected a table"),
+        ("chat = 3", "expected a table"),
         ("[extensions]\nhoem = '/x'", "did you mean `home`?"),
     ];
     for (text, expected) in cases {

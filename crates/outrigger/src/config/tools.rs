@@ -11,6 +11,7 @@ use crate::backends::tools::{ApprovalRule, Repeat, ToolKind, ToolSpec, USUAL_WIT
 
 /// A tool as it is written.
 #[derive(Deserialize)]
+#[serde(expecting = "a table")]
 pub(super) struct Written {
     command: Option<String>,
     mcp: Option<String>,

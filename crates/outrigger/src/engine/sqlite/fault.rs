@@ -60,3 +60,28 @@ fn sentence(fault: &Fault) -> String {
     };
     format!("{known} ({fault})")
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn what_a_person_can_do_something_about_is_said_in_words_with_sqlites_own_behind() {
+        let check = |code, words: &str| {
+            let fault = Fault::Sqlite(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+            let said = failed("could not write", &fault).to_string();
+            assert!(said.starts_with(&format!("the store could not write: {words}")), "{said}");
+            assert!(said.ends_with(&format!("({fault})")), "{said}");
+        };
+        check(ffi::SQLITE_FULL, "the disk is full");
+        check(ffi::SQLITE_READONLY, "the file or its folder may not be written");
+        check(ffi::SQLITE_PERM, "the file or its folder may not be written");
+        check(ffi::SQLITE_CANTOPEN, "the file cannot be made or opened");
+        check(ffi::SQLITE_NOTADB, "it is not a SQLite database");
+        check(ffi::SQLITE_CORRUPT, "the file is damaged");
+        check(ffi::SQLITE_BUSY, "another program holds the file");
+        check(ffi::SQLITE_IOERR_FSYNC, "the disk failed");
+    }
+}

@@ -48,6 +48,9 @@ fn an_append_that_was_acknowledged_survives_a_kill_and_nothing_is_half_there() {
         while told < APPENDS {
             told += note(lines.next().expect("the child ended").unwrap());
         }
+        // While it lives nobody else gets in.
+        let refused = Sqlite::open(&path).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.ends_with(&format!("process {} has it open", child.id())), "{refused}");
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         // What it said before it died counts too. The last line has its end, or is not there.
