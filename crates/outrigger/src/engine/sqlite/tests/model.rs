@@ -150,7 +150,7 @@ impl Model {
             Some(Head { log: name.clone(), seq, begun: Begun(log.begun), label, body })
         };
         let mut heads: Vec<_> = self.logs.iter().filter_map(head).collect();
-        heads.sort_by(|one, other| other.begun.cmp(&one.begun));
+        heads.sort_by_key(|head| std::cmp::Reverse(head.begun));
         heads
     }
 }
