@@ -42,6 +42,22 @@ pub(crate) struct Chat {
     pub(crate) api_key_env: Option<String>,
 }
 
+impl Chat {
+    /// With what it does not say taken from another. Whoever names a provider says everything: a model of another provider
+    /// is no help.
+    pub(super) fn or(self, other: &Chat) -> Self {
+        if self.provider.is_some() {
+            return self;
+        }
+        Self {
+            provider: other.provider.clone(),
+            model: self.model.or_else(|| other.model.clone()),
+            base_url: self.base_url.or_else(|| other.base_url.clone()),
+            api_key_env: self.api_key_env.or_else(|| other.api_key_env.clone()),
+        }
+    }
+}
+
 /// A coding agent, and what it gets.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Agent {

@@ -140,7 +140,7 @@ impl Config {
             at_once.extend(read.at_once.map(|at_once| (name.clone(), at_once)));
             match read.what {
                 What::Backend(backend) => _ = backends.insert(name, backend),
-                What::Talk(chat) => _ = talks.insert(name, chat),
+                What::Talk(chat) => _ = talks.insert(name, chat.or(&written.chat)),
                 What::Scripts => {}
             }
         }

@@ -298,3 +298,29 @@ fn every_example_of_the_document_is_a_configuration() {
         parse(example, Dialect::Outrigger).unwrap_or_else(|error| panic!("{example}\n{error}"));
     }
 }
+
+#[test]
+fn an_agent_that_names_no_provider_takes_the_rest_from_chat() {
+    let text = r#"
+[chat]
+provider = "anthropic"
+model = "large"
+api_key_env = "KEY"
+[backends.small]
+type = "steerable"
+model = "small"
+[backends.steerable]
+at_once = 2
+[backends.other]
+type = "steerable"
+provider = "openai"
+"#;
+    let talks = parse(text, Dialect::Outrigger).unwrap().talks;
+    let said = |name: &str| {
+        let Chat { provider, model, base_url, api_key_env } = talks[name].clone();
+        [provider, model, base_url, api_key_env].map(Option::unwrap_or_default)
+    };
+    assert_eq!(said("small"), ["anthropic", "small", "", "KEY"]);
+    assert_eq!(said("steerable"), ["anthropic", "large", "", "KEY"]);
+    assert_eq!(said("other"), ["openai", "", "", ""]);
+}
