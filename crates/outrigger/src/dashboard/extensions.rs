@@ -285,7 +285,7 @@ fn permissions(detail: &Detail, id: &str) -> Markup {
                 @let verb = if has { "revoke" } else { "grant" };
                 li {
                     div { span.mono { (permission) } " " @if has { (tone_badge("good", "granted")) } @else { (tone_badge("quiet", "not granted")) }
-                        @if let Some(reason) = reason(*permission) { span.sub { (reason) } } }
+                        @if let Some(reason) = reason(*permission) { span.sub { (reason.replace('_', " ")) } } }
                     form.inline method="post" action={ "/extensions/" (encode(id)) "/" (verb) } data-live-form {
                         input type="hidden" name="permission" value=(permission);
                         button.small aria-label={ (verb) " " (permission) } { (verb) }

@@ -17,7 +17,7 @@ pub(super) fn panel(view: &PanelView, back: &str) -> Markup {
                 span.grow {}
                 (tone_badge(state_tone(view.state), view.state.as_str()))
             }
-            p.sub { a href={ "/extensions/" (encode(view.extension_id.as_str())) } { (view.extension_name) } " · " (view.trust_level.as_str()) }
+            p.sub { a href={ "/extensions/" (encode(view.extension_id.as_str())) } { (view.extension_name) } " · " (view.trust_level.as_str().replace('_', " ")) }
             @if let Some(reason) = &view.reason { p.why { (reason) } }
             @if let Some(description) = &view.description { p { (description) } }
             @if let Some(content) = &view.content { div.nodes { @for node in content { (draw_node(node)) } } }

@@ -326,7 +326,7 @@ fn outcome(view: &PlaygroundPage) -> Markup {
             div.row.wrap {
                 (phase_badge(state.phase))
                 span.num { (duration(state, view.now)) }
-                @if let Some(at) = &state.suspended {
+                @if let Some(at) = state.suspended.as_ref().filter(|_| !state.phase.is_over()) {
                     span.chip title="All that is left of the script while it waits" { (icon(Icon::Pause)) "snapshot " (bytes(at.snapshot_bytes)) }
                 }
                 span.grow {}
@@ -336,7 +336,7 @@ fn outcome(view: &PlaygroundPage) -> Markup {
                         button.small.danger { "Cancel" }
                     }
                 }
-                a.button.small href={ "/runs/" (state.id) } { "Open the run" (icon(Icon::Right)) }
+                a.button.small href={ "/runs/" (state.id) } { "Open" (icon(Icon::Right)) }
             }
             @if let Some(error) = state.error.as_ref().filter(|_| state.phase == Phase::Failed) { pre.code.bad tabindex="0" { code { (error) } } }
         }

@@ -57,10 +57,10 @@ mod tests {
         assert_eq!(words("2026-11-14T12:58:00Z"), "2d ago");
         assert_eq!(words("2026-01-14T12:58:00Z"), "2026-01-14");
         assert_eq!(words("2027-01-14T12:58:00Z"), "just now");
-        let shown = ago(at("2026-11-16T12:58:00.120Z"), now).into_string();
+        let shown = ago(at("2026-11-16T12:57:59.880Z"), now).into_string();
         assert_eq!(
             shown,
-            r#"<time datetime="2026-11-16T12:58:00.120Z" title="2026-11-16 12:58:00 UTC" data-ago>2m ago</time>"#
+            r#"<time datetime="2026-11-16T12:57:59.880Z" title="2026-11-16 12:57:59 UTC" data-ago>2m ago</time>"#
         );
     }
 }

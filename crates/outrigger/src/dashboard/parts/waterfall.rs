@@ -135,21 +135,20 @@ struct Stretch {
     waits: bool,
 }
 
-/// Whether nothing but people could do anything between these moments.
+/// Whether nothing but people could do anything between these moments: somebody is asked, a script stands still and no tool
+/// is called for it, or there is no attempt.
 fn waits(spans: &[Span], from: i64, to: i64, end: &impl Fn(&Span) -> i64) -> bool {
-    let mut works = false;
+    let (mut works, mut attempted, mut suspended) = (false, false, false);
     for span in spans.iter().filter(|span| span.from <= from && end(span) >= to) {
         match span.kind {
             SpanKind::Approval => return true,
             SpanKind::Model | SpanKind::Tool => works = true,
-            SpanKind::Attempt
-            | SpanKind::Suspension
-            | SpanKind::Person
-            | SpanKind::Deed
-            | SpanKind::Trouble => {}
+            SpanKind::Attempt => attempted = true,
+            SpanKind::Suspension => suspended = true,
+            SpanKind::Person | SpanKind::Deed | SpanKind::Trouble => {}
         }
     }
-    !works
+    !works && (suspended || !attempted)
 }
 
 /// Breaks that touch are one.
@@ -209,6 +208,18 @@ mod tests {
             picture.breaks.iter().map(|one| (one.x.round(), one.length_ms)).collect();
         assert_eq!(breaks, [(400.0, 86_400_000)]);
         assert_eq!(picture.total_ms, 86_401_000);
+    }
+
+    #[test]
+    fn a_script_that_computes_works_and_one_that_stands_still_waits() {
+        let spans = |standing: i64| {
+            let still = span(SpanKind::Suspension, 400, Some(400 + standing));
+            [span(SpanKind::Attempt, 0, Some(800 + standing)), still]
+        };
+        assert_eq!(bars(&spans(100), 0), [(0.0, 1000.0), (444.0, 111.0)]);
+        assert_eq!(picture(&spans(100), 0).breaks, []);
+        assert_eq!(bars(&spans(1_000_000), 0), [(0.0, 1000.0), (400.0, 200.0)]);
+        assert_eq!(picture(&spans(1_000_000), 0).breaks.len(), 1);
     }
 
     #[test]

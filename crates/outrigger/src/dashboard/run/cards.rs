@@ -55,7 +55,7 @@ pub(super) fn facts(state: &RunState, now: Moment) -> Markup {
                 div { dt { "Tokens" } dd.num { (count(spent.input_tokens)) " in · " (count(spent.output_tokens)) " out" } }
             }
             div { dt { "Cost" } dd.num { (money(spent.cost_usd)) } }
-            @if let Some(at) = &state.suspended { div { dt { "Snapshot" } dd.num title="What the run is while it waits" { (bytes(at.snapshot_bytes)) } } }
+            @if let Some(at) = state.suspended.as_ref().filter(|_| !state.phase.is_over()) { div { dt { "Snapshot" } dd.num title="What the run is while it waits" { (bytes(at.snapshot_bytes)) } } }
             @if !state.fallback.is_empty() { div { dt { "Falls back to" } dd { (state.fallback.join(", ")) } } }
             @if let Some(thread) = &state.thread { div { dt { "Thread" } dd { a href={ "/chat?backend=" (super::super::form::encode(&state.backend)) "&thread=" (super::super::form::encode(thread)) } { (thread) } } } }
             @if let Some(origin) = &state.origin {
@@ -123,7 +123,7 @@ pub(super) fn request_card(story: &Story) -> Markup {
             h2 { (icon(Icon::File)) "Asked for" }
             p.sub { "by " (accepted.by.0) }
             @if let Some(script) = script {
-                details.fold data-key="script" { summary { "Script" span.meta { (script.lines().count()) " lines" } }
+                details.fold data-key="script" { summary { "Script" span.meta { (bytes(script.len() as u64)) } }
                     pre.code tabindex="0" { code { (super::super::parts::say::beginning(script, 32 * 1024).0) } } }
             }
             @if !tools.is_empty() {

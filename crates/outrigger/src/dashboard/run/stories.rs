@@ -14,7 +14,12 @@ const AT_ONCE: usize = 500;
 /// The stories that are kept. Clones are the same.
 #[derive(Clone, Default)]
 pub(in super::super) struct Stories {
-    kept: Arc<Mutex<Vec<(RunId, Arc<Story>)>>>,
+    kept: Arc<Mutex<Vec<Kept>>>,
+}
+
+struct Kept {
+    run: RunId,
+    story: Arc<Story>,
 }
 
 impl Stories {
@@ -43,16 +48,16 @@ impl Stories {
 
     fn take(&self, run: &RunId) -> Option<Arc<Story>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|(id, _)| id == run).map(|(_, story)| Arc::clone(story))
+        kept.iter().find(|kept| kept.run == *run).map(|kept| Arc::clone(&kept.story))
     }
 
     fn keep(&self, run: &RunId, story: &Arc<Story>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         // Two pages may have read at the same time; the one that came further wins.
-        let further = kept.iter().any(|(id, known)| id == run && known.seq > story.seq);
+        let further = kept.iter().any(|known| known.run == *run && known.story.seq > story.seq);
         if !further {
-            kept.retain(|(id, _)| id != run);
-            kept.push((run.clone(), Arc::clone(story)));
+            kept.retain(|known| known.run != *run);
+            kept.push(Kept { run: run.clone(), story: Arc::clone(story) });
             let old = kept.len().saturating_sub(KEPT);
             kept.drain(..old);
         }

@@ -96,12 +96,7 @@ impl Story {
         self.inputs.iter().rev().find(|(id, _)| id == approval).map(|(_, input)| input.as_str())
     }
 
-    /// The suspension that a run stands at or stood at last, in words.
-    pub(in super::super) fn last_suspension(&self) -> Option<&Span> {
-        self.spans.iter().rev().find(|span| span.kind == SpanKind::Suspension)
-    }
-
-    fn is_script(&self) -> bool {
+    pub(in super::super) fn is_script(&self) -> bool {
         self.accepted.as_ref().is_some_and(|accepted| accepted.request.script.is_some())
     }
 

@@ -23,7 +23,7 @@ pub(in super::super) fn bubbles(story: &Story, now: Moment) -> Markup {
     html! {
         @if story.folded_said > 0 { p.hint { (story.folded_said) " earlier words are not shown; the last " (MAX_SAID) " are." } }
         div.talk aria-live="polite" {
-            @for (number, said) in story.said.iter().enumerate() { (bubble(said, story.folded_said + number, story.seq.0, now)) }
+            @for (number, said) in story.said.iter().enumerate() { (bubble(story, said, story.folded_said + number, now)) }
         }
     }
 }
@@ -40,15 +40,16 @@ pub(in super::super) fn steer_box(state: &RunState, back: &str) -> Markup {
     }
 }
 
-fn bubble(said: &Said, number: usize, seq: u64, now: Moment) -> Markup {
+fn bubble(story: &Story, said: &Said, number: usize, now: Moment) -> Markup {
+    let (script, seq) = (story.is_script(), story.seq.0);
     let (class, who) = match said.who {
         Who::Person => ("person", "You"),
-        Who::Agent => ("agent", "Agent"),
+        Who::Agent => ("agent", if script { "Script" } else { "Agent" }),
         Who::Note => ("note", "Note"),
-        Who::Trouble => ("note.bad", "Error"),
+        Who::Trouble => ("note", "Error"),
     };
     html! {
-        div.bubble.(class.split('.').next().unwrap_or_default()).bad[said.who == Who::Trouble] data-key={ "said" (number) } {
+        div.bubble.(class).bad[said.who == Who::Trouble] data-key={ "said" (number) } {
             span.who { (who) " " (ago(said.at, now)) }
             @if said.open {
                 div.words #stream data-seq=(seq) { (said.text) }

@@ -39,13 +39,14 @@ pub(in super::super) fn timeline(story: &Story, run: &RunId, now: Moment) -> Mar
 
 /// Where time was left out.
 fn axis(picture: &Picture) -> Markup {
+    let mut left_out: Vec<String> =
+        picture.breaks.iter().take(6).map(|one| span(Duration::from_millis(one.length_ms))).collect();
+    if picture.breaks.len() > left_out.len() {
+        left_out.push("…".to_owned());
+    }
     html! {
         @if !picture.breaks.is_empty() {
-            p.wf-breaks.sub { (icon(Icon::Pause))
-                "The axis leaves out waiting: "
-                @for (number, one) in picture.breaks.iter().take(6).enumerate() { @if number > 0 { ", " } span.num { (span(Duration::from_millis(one.length_ms))) } }
-                @if picture.breaks.len() > 6 { ", …" }
-            }
+            p.wf-breaks.sub { (icon(Icon::Pause)) span { "The axis leaves out waiting: " (left_out.join(", ")) } }
         }
     }
 }
