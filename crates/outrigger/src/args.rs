@@ -16,6 +16,7 @@ use crate::agents::AgentsArgs;
 use crate::approvals::ApprovalsCommand;
 use crate::chat::args::ChatArgs;
 use crate::check::CheckCommand;
+use crate::daemon::args::{DownArgs, UpArgs};
 use crate::ext::args::ExtCommand;
 use crate::js::args::JsCommand;
 use crate::receipts::ReceiptsCommand;
@@ -29,6 +30,7 @@ use crate::trace::TraceArgs;
 #[command(name = "outrigger", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
+  outrigger up
   outrigger exec -- node sidecar.js
   outrigger exec --restart on-failure --ready line:listening -- ./server --port 8080
   outrigger exec --sandbox strict --read . --write ./out -- python3 job.py
@@ -52,6 +54,10 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Start the daemon: runs that survive restarts, approvals, an API and a dashboard on this machine.
+    Up(Box<UpArgs>),
+    /// End the daemon.
+    Down(DownArgs),
     /// The runs of the daemon: ask for them, watch them, answer what waits.
     Runs(RunsArgs),
     /// Run a program under supervision: ready gate, heartbeat, restarts, sandbox, and a stop that stops.

@@ -62,6 +62,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let format = if cli.json { Format::Json } else { Format::Text };
     let outcome = match cli.command {
+        Command::Up(args) => daemon::up::up(*args, format),
+        Command::Down(args) => daemon::up::down(args, format),
         Command::Runs(args) => runs_cmd::run(args, format),
         Command::Exec(args) => exec::run(*args, format),
         Command::Run(args) => run::run(*args, format),

@@ -2,8 +2,13 @@
 
 pub(crate) mod app;
 pub(crate) mod args;
+mod assemble;
+mod browser;
 pub(crate) mod client;
 mod example;
+mod extensions;
 pub(crate) mod place;
+mod settings;
+pub(crate) mod up;
 
 pub(crate) use app::{App, Entrance, Extensions};

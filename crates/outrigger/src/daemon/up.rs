@@ -15,6 +15,7 @@ use super::app::{App, Entrance};
 use super::args::{DownArgs, UpArgs};
 use super::client::Client;
 use super::place::{Place, UpNote};
+use super::settings::Settings;
 use super::{assemble, browser, example};
 use crate::args::StdinArg;
 use crate::config::Config;
@@ -30,9 +31,6 @@ const DRAIN: Duration = Duration::from_secs(20);
 /// How often old runs are looked for.
 const TIDY: Duration = Duration::from_secs(3600);
 
-/// How often the memory of sidecars is looked at.
-const SAMPLE: Duration = Duration::from_secs(2);
-
 /// Does what `outrigger up` was asked for.
 pub(crate) fn up(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -45,7 +43,7 @@ pub(crate) fn up(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
 
 /// Does what `outrigger down` was asked for.
 pub(crate) fn down(args: DownArgs, format: Format) -> anyhow::Result<ExitCode> {
-    let place = place(args.place.state.as_deref(), &Config::find(None)?)?;
+    let place = place(args.place.state.as_deref(), &Settings::of(&Config::find(None)?))?;
     let Some(note) = place.read_note()? else {
         bail!("no daemon is up in {}", place.root().display());
     };
@@ -72,13 +70,14 @@ pub(crate) fn down(args: DownArgs, format: Format) -> anyhow::Result<ExitCode> {
 }
 
 /// The folder: as said, as configured, or the user's own.
-fn place(named: Option<&std::path::Path>, config: &Config) -> anyhow::Result<Place> {
+fn place(named: Option<&std::path::Path>, config: &Settings) -> anyhow::Result<Place> {
     Place::find(named.or(config.store.state_dir.as_deref()))
 }
 
 async fn go(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
     let config = Config::find(args.config.as_deref())?;
-    let place = place(args.place.state.as_deref(), &config)?;
+    let settings = Settings::of(&config);
+    let place = place(args.place.state.as_deref(), &settings)?;
     if args.link {
         return link(&place, format).await;
     }
@@ -90,8 +89,8 @@ async fn go(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
     };
     let is_new = crate::engine::Engine::labels(&opened).await?.is_empty();
     let complaints = complaints(format);
-    let built = assemble::assemble(&config, &place, Arc::new(opened), complaints).await?;
-    let listener = bind(&args, &config).await?;
+    let built = assemble::assemble(&config, &settings, &place, Arc::new(opened), complaints).await?;
+    let listener = bind(&args, &settings).await?;
     let address = listener.local_addr().context("the port cannot be told")?;
     let entrance = Entrance::new(place.token()?);
     let code = entrance.code().context("the system has no randomness to give")?;
@@ -102,10 +101,10 @@ async fn go(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
         entrance,
         since: Instant::now(),
         address,
-        hosts: config.server.hosts.clone(),
+        hosts: settings.server.hosts.clone(),
     });
     let (leave, leaving) = watch::channel(false);
-    let mut serving = tokio::spawn(crate::http::serve(listener, Arc::clone(&app), assemble::limits(&config), gone(leaving)));
+    let mut serving = tokio::spawn(crate::http::serve(listener, Arc::clone(&app), assemble::limits(&settings), gone(leaving)));
     built.runs.work();
     if is_new && !args.no_example {
         example::submit(&built.runs).await.context("the example cannot be made")?;
@@ -192,7 +191,7 @@ async fn link(place: &Place, format: Format) -> anyhow::Result<ExitCode> {
 }
 
 /// The port that was asked for, or the first free one.
-async fn bind(args: &UpArgs, config: &Config) -> anyhow::Result<TcpListener> {
+async fn bind(args: &UpArgs, config: &Settings) -> anyhow::Result<TcpListener> {
     let ip: IpAddr = config.server.address;
     if let Some(port) = args.port {
         let address = SocketAddr::new(ip, port);
@@ -236,17 +235,12 @@ fn complaints(format: Format) -> Box<dyn Fn(&str) + Send + Sync> {
     })
 }
 
-/// What is done now and then for as long as the daemon is up.
+/// Forgets old runs now and then for as long as the daemon is up.
 async fn keep_house(app: Arc<App>) {
     let mut tidy = tokio::time::interval(TIDY);
-    let mut sample = tokio::time::interval(SAMPLE);
     loop {
-        tokio::select! {
-            _ = tidy.tick() => {
-                // A store that cannot be tidied complains elsewhere, in whatever is done next.
-                let _ = app.runs.tidy().await;
-            }
-            _ = sample.tick() => app.samples.sample(&app.supervisor).await,
-        }
+        tidy.tick().await;
+        // A store that cannot be tidied complains elsewhere, in whatever is done next.
+        let _ = app.runs.tidy().await;
     }
 }

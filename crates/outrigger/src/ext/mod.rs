@@ -5,7 +5,7 @@ mod ask;
 mod author;
 mod place;
 mod show;
-mod up;
+pub(crate) mod up;
 
 use std::process::ExitCode;
 use std::sync::Arc;

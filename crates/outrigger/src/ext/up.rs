@@ -1,7 +1,7 @@
 //! `outrigger ext up`: the host itself, in the foreground.
 
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::args::{Backend, UpArgs};
+use super::args::{Backend, Place, UpArgs};
 use super::place::{Site, facts_of};
 use crate::args::StdinArg;
 use crate::exec::owner::{Owner, Wish};
@@ -43,32 +43,15 @@ pub(crate) async fn up(args: UpArgs, format: Format) -> anyhow::Result<ExitCode>
     if let Some(pid) = already_up(&site).await {
         bail!("a host is up in {} already: process {pid}", site.home.display());
     }
-    for folder in &site.policy.extensions_dirs {
-        std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-    }
     let launcher = Launcher::current_exe().with_spare();
     let settings = Settings { launcher: launcher.clone(), starting_at_once: STARTING };
     let supervisor = match trees::open() {
         Ok((leftovers, _)) => Supervisor::with_leftovers(settings, leftovers),
         Err(_) => Supervisor::new(settings),
     };
-    let auto_level =
-        match probe(&launcher).await.context("no program can be launched on this machine")?.auto_level {
-            Level::Off => "off",
-            Level::Basic => "basic",
-            Level::Strict | Level::Auto | Level::Required => "strict",
-        };
     let node = Node::open(&args, &site, &supervisor).await?;
-    let options = FleetOptions {
-        policy: site.policy.clone(),
-        facts: facts_of(if args.phone.is_some() { Profile::Android } else { Profile::Desktop }),
-        supervisor,
-        messaging: Arc::clone(&node.messaging),
-        auto_level,
-        seed: std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64),
-        begin: Begin::Running,
-    };
-    let fleet = Fleet::start(options).await?;
+    let profile = if args.phone.is_some() { Profile::Android } else { Profile::Desktop };
+    let fleet = start(&site, supervisor, &launcher, Arc::clone(&node.messaging), profile).await?;
     let door = Door::open(&fleet)?;
     let happenings = fleet.listen();
     announce(&site, &node, &door, format);
@@ -106,6 +89,67 @@ pub(crate) async fn up(args: UpArgs, format: Format) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
+/// Starts the host of a site.
+async fn start(
+    site: &Site,
+    supervisor: Supervisor,
+    launcher: &Launcher,
+    messaging: Arc<dyn Messaging>,
+    profile: Profile,
+) -> anyhow::Result<Fleet> {
+    for folder in &site.policy.extensions_dirs {
+        std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    }
+    let auto_level =
+        match probe(launcher).await.context("no program can be launched on this machine")?.auto_level {
+            Level::Off => "off",
+            Level::Basic => "basic",
+            Level::Strict | Level::Auto | Level::Required => "strict",
+        };
+    let options = FleetOptions {
+        policy: site.policy.clone(),
+        facts: facts_of(profile),
+        supervisor,
+        messaging,
+        auto_level,
+        seed: std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64),
+        begin: Begin::Running,
+    };
+    Ok(Fleet::start(options).await?)
+}
+
+/// A host inside the daemon: with the embedded network, and with the same door for `outrigger ext`.
+pub(crate) struct Hosted {
+    pub(crate) fleet: Fleet,
+    door: Door,
+    book: Arc<dyn AddressBook>,
+}
+
+impl Hosted {
+    /// Starts it in this folder, or in the user's own.
+    pub(crate) async fn open(home: Option<PathBuf>, supervisor: &Supervisor) -> anyhow::Result<Self> {
+        let site = Place { home, policy: None, extensions: Vec::new() }.site()?;
+        if let Some(pid) = already_up(&site).await {
+            bail!("a host is up in {} already: process {pid}; `outrigger ext down` ends it", site.home.display());
+        }
+        let node = Node::embedded(&site, None, Node::name(None))?;
+        let launcher = Launcher::current_exe();
+        let fleet = start(&site, supervisor.clone(), &launcher, node.messaging, Profile::Desktop).await?;
+        let door = Door::open(&fleet)?;
+        Ok(Self { fleet, door, book: node.book })
+    }
+
+    /// Serves the door and watches the folders for as long as this is awaited.
+    pub(crate) async fn serve(self) {
+        let stop = Arc::new(Notify::new());
+        tokio::select! {
+            () = self.door.serve(self.fleet.clone(), self.book, stop) => {}
+            // Folders that cannot be watched are scanned when somebody asks.
+            _ = self.fleet.keep_scanning() => {}
+        }
+    }
+}
+
 /// Plays what a phone does; when it has nothing more to do, things stay as they are.
 async fn play(fleet: &Fleet, script: Option<Script>) {
     if let Some(script) = script {
@@ -129,19 +173,29 @@ struct Node {
 }
 
 impl Node {
-    async fn open(args: &UpArgs, site: &Site, supervisor: &Supervisor) -> anyhow::Result<Self> {
-        let name = args.name.clone().or_else(|| std::env::var("USER").ok().filter(|user| !user.is_empty()));
-        let name = name.unwrap_or_else(|| "outrigger".to_owned());
+    /// What a node is called.
+    fn name(given: Option<String>) -> String {
+        let name = given.or_else(|| std::env::var("USER").ok().filter(|user| !user.is_empty()));
+        name.unwrap_or_else(|| "outrigger".to_owned())
+    }
+
+    /// The network in a SQLite file.
+    fn embedded(site: &Site, mesh: Option<PathBuf>, name: String) -> anyhow::Result<Self> {
         std::fs::create_dir_all(&site.home)
             .with_context(|| format!("{} cannot be made", site.home.display()))?;
+        let path = mesh.unwrap_or_else(|| site.home.join("mesh.sqlite"));
+        let mesh = Arc::new(open_mesh(&path, &name)?);
+        let what = path.display().to_string();
+        Ok(Self { messaging: Arc::clone(&mesh) as _, book: Arc::new(Book(mesh)), name, what })
+    }
+
+    async fn open(args: &UpArgs, site: &Site, supervisor: &Supervisor) -> anyhow::Result<Self> {
+        let name = Self::name(args.name.clone());
         match args.backend {
-            Backend::Embedded => {
-                let path = args.mesh.clone().unwrap_or_else(|| site.home.join("mesh.sqlite"));
-                let mesh = Arc::new(open_mesh(&path, &name)?);
-                let what = path.display().to_string();
-                Ok(Self { messaging: Arc::clone(&mesh) as _, book: Arc::new(Book(mesh)), name, what })
-            }
+            Backend::Embedded => Self::embedded(site, args.mesh.clone(), name),
             Backend::Lxmf => {
+                std::fs::create_dir_all(&site.home)
+                    .with_context(|| format!("{} cannot be made", site.home.display()))?;
                 let listen = args.listen.map(Interface::Listen);
                 let options = LxmfOptions {
                     packages: args.packages.clone(),

@@ -23,6 +23,7 @@ use outrigger_abp::workspace;
 
 pub(crate) use self::approve::answer;
 pub(crate) use self::backend::{Around, Chosen, ready};
+pub(crate) use self::order::read_policy;
 pub(crate) use self::places::{chats as chats_folder, receipts as receipts_folder, stages as stages_folder};
 
 use self::approve::{Person, Typed};

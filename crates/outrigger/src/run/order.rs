@@ -211,7 +211,7 @@ fn requirement(text: &str) -> anyhow::Result<Requirement> {
 }
 
 /// A policy's file: any of the seven lists, and nothing else.
-fn read_policy(path: &Path) -> anyhow::Result<PolicyProfile> {
+pub(crate) fn read_policy(path: &Path) -> anyhow::Result<PolicyProfile> {
     let name = path.display();
     let text = read_text(path, "the policy")?;
     let members: Map<String, Value> =

@@ -23,6 +23,8 @@ mod scribe;
 pub(crate) mod service;
 pub(crate) mod state;
 mod tasks;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use approval::{Answer, Approval, ApprovalId, Choice, DefaultAnswer, Given};
 pub(crate) use backend::{Attempt, Backend, BackendView, Concluded, Control, Ended, Health, Order, Teller};

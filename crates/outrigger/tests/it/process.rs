@@ -130,6 +130,12 @@ impl Running {
         self.stdout.wait_for(text);
     }
 
+    /// What was printed on standard output so far.
+    pub(crate) fn output(&self) -> String {
+        let text = self.stdout.said.0.lock().expect("no reader panics");
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     pub(crate) fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", signal, &pid]).status().expect("kill runs");

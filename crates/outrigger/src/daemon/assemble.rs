@@ -1,0 +1,139 @@
+//! Puts the daemon together: processes, backends, extensions, runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Context;
+use outrigger_abp::protocol::PolicyProfile;
+use outrigger_abp::receipt::{Folder, SpoolLimit};
+use outrigger_supervise::driver::Supervisor;
+
+use super::app::Extensions;
+use super::place::Place;
+use super::settings::Settings;
+use crate::backends::order::{self, House, Orders};
+use crate::backends::script::{self, Scripts};
+use crate::backends::talk::Talk;
+use crate::backends::tools::Tools;
+use crate::config::{AGENTS, Backend, Config};
+use crate::engine::Engine;
+use crate::http::ServerLimits;
+use crate::runs::dispatch::Lane;
+use crate::runs::{RunRules, Runs, RunsOptions};
+
+/// A daemon that can begin.
+pub(super) struct Built {
+    pub(super) runs: Runs,
+    pub(super) supervisor: Supervisor,
+    pub(super) extensions: Extensions,
+}
+
+/// Puts it together. What attempts left that died with an earlier daemon is sealed first.
+pub(super) async fn assemble(
+    config: &Config,
+    settings: &Settings,
+    place: &Place,
+    engine: Arc<dyn Engine>,
+    complaints: Box<dyn Fn(&str) + Send + Sync>,
+) -> anyhow::Result<Built> {
+    let supervisor = crate::trees::supervisor();
+    let receipts = config.receipts_dir.clone().unwrap_or_else(|| place.receipts());
+    let receipts = Arc::new(Folder::open(&receipts, SpoolLimit::USUAL)?);
+    for left in order::recover(&receipts)? {
+        if let Err(why) = left {
+            complaints(&format!("what a killed daemon left cannot be sealed: {why}"));
+        }
+    }
+    let policy = match &config.policy {
+        Some(path) => crate::run::read_policy(path)?,
+        None => PolicyProfile::unrestricted(),
+    };
+    let tools = Tools::new(Vec::new(), &supervisor)?;
+    let mut lanes = vec![scripts(place, &supervisor, &tools, settings)?];
+    lanes.extend(agents(config, settings, place, &supervisor, &policy)?);
+    let default_backend = config.default_backend.clone().unwrap_or_else(|| "mock".to_owned());
+    let left = Arc::clone(&receipts);
+    let runs = Runs::open(RunsOptions {
+        engine,
+        lanes,
+        default_backend,
+        receipts,
+        rules: rules(settings),
+        tools: tools.list(),
+        left: Box::new(move |id| order::left_behind(&left, id)),
+        complaints,
+    });
+    let extensions = super::extensions::start(settings, &supervisor).await;
+    Ok(Built { runs, supervisor, extensions })
+}
+
+fn scripts(place: &Place, supervisor: &Supervisor, tools: &Tools, settings: &Settings) -> anyhow::Result<Lane> {
+    let host = script::host(supervisor, &place.root().join("script.key")).context("scripts cannot be run")?;
+    Ok(Lane::new(Arc::new(Scripts::new(host, tools.clone())), settings.at_once(script::NAME)))
+}
+
+/// Every backend with a name: those of the configuration, and those that need none.
+fn agents(
+    config: &Config,
+    settings: &Settings,
+    place: &Place,
+    supervisor: &Supervisor,
+    policy: &PolicyProfile,
+) -> anyhow::Result<Vec<Lane>> {
+    let house = House {
+        here: std::env::current_dir().context("the current folder cannot be found")?,
+        stages: place.stages(),
+        scratch: place.scratch(),
+        policy: policy.clone(),
+    };
+    let mut named: BTreeMap<String, Backend> = config.backends.clone();
+    for name in ["mock"].into_iter().chain(AGENTS) {
+        if !named.contains_key(name) {
+            named.insert(name.to_owned(), config.backend(name)?);
+        }
+    }
+    let talk = |name: &str, chat: crate::config::Chat| {
+        let folder = place.root().join("steerable");
+        let at_once = settings.at_once(name);
+        Lane::new(Arc::new(Talk::new(name, chat, at_once, folder, policy.clone(), supervisor.clone())), at_once)
+    };
+    let mut lanes = Vec::new();
+    if !named.contains_key("steerable") {
+        lanes.push(talk("steerable", config.chat.clone()));
+    }
+    for (name, backend) in named {
+        let lane = match backend {
+            backend => {
+                let at_once = settings.at_once(&name);
+                let orders = Orders::new(name, backend, at_once, house.clone(), supervisor.clone());
+                Lane::new(Arc::new(orders), at_once)
+            }
+        };
+        lanes.push(lane);
+    }
+    Ok(lanes)
+}
+
+fn rules(config: &Settings) -> RunRules {
+    RunRules {
+        queued: config.runs.queued,
+        retries: config.runs.retries,
+        approve_within: config.runs.approve_within,
+        approve_default: config.runs.approve_default,
+        keep_for: config.store.keep_runs,
+        keep_at_most: config.store.keep_at_most,
+    }
+}
+
+/// What the server gives.
+pub(super) fn limits(config: &Settings) -> ServerLimits {
+    let server = &config.server;
+    ServerLimits {
+        connections: server.connections,
+        streams: server.connections / 2,
+        per_second: server.requests_per_second,
+        burst: server.requests_per_second.saturating_mul(2),
+        body_bytes: server.body_limit,
+        ..ServerLimits::USUAL
+    }
+}
