@@ -104,6 +104,8 @@ pub(super) fn page(shell: &Shell<'_>, content: Markup) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
+                // Without a referrer a form would come from nowhere (`Origin: null`), and the door would not let it in.
+                meta name="referrer" content="same-origin";
                 title { (shell.title) " · Outrigger" }
                 link rel="icon" type="image/svg+xml" href="/assets/icon.svg";
                 link rel="stylesheet" href={ "/assets/app.css?v=" (assets::version()) };

@@ -47,7 +47,7 @@ const EXAMPLES: [Example; 4] = [
         key: "approval",
         name: "Wait for a person",
         about: "Stops at a call that you answer",
-        script: "// The call to approve() stops the script. It becomes a snapshot of a few kilobytes\n// and costs nothing until somebody answers, even if the daemon is restarted.\nconst tests = { passed: 128, failed: 0 };\nprint(`tests: ${tests.passed} passed, ${tests.failed} failed`);\n\nconst who = approve(\"deploy main to production\", tests);\n\n`deployed, approved by ${who}`\n",
+        script: "// Deploy when a person agrees.\n//\n// The call to approve() stops the script. It becomes a snapshot of a few kilobytes\n// and costs nothing until somebody answers, even if the daemon is restarted.\nconst tests = { passed: 128, failed: 0 };\nprint(`tests: ${tests.passed} passed, ${tests.failed} failed`);\n\nconst who = approve(\"deploy main to production\", tests);\n\n`deployed, approved by ${who}`\n",
         people: "approve",
         inputs: "",
         tools: &["print"],

@@ -5,10 +5,10 @@ use outrigger_abp::receipt::{Check, HashState, SignatureState};
 
 use super::super::parts::json::viewer;
 use super::super::parts::time::absolute;
-use super::super::parts::{Icon, ago, bytes, count, icon, money, tone_badge};
+use super::super::parts::{Icon, ago, bytes, count, icon, money, span, tone_badge};
 use super::story::Story;
 use crate::runs::entry::OriginKind;
-use crate::runs::request::{NewRun, ToolChoice};
+use crate::runs::request::{ApprovalTerms, NewRun, ToolChoice};
 use crate::runs::state::Moment;
 use crate::runs::{Phase, RunState};
 
@@ -136,9 +136,17 @@ pub(super) fn request_card(story: &Story) -> Markup {
                 @if let Some(value) = value { details.fold data-key=(name) { summary { (name) } (viewer(&value.to_string())) } }
             }
             @if let Some(terms) = approvals {
-                p.sub { "People have " (terms.within.as_deref().unwrap_or("for ever")) " to answer." }
+                p.sub { "People have " (within(terms)) " to answer." }
             }
         }
+    }
+}
+
+/// How long people have, in words.
+fn within(terms: &ApprovalTerms) -> String {
+    match terms.within.as_deref().map(crate::duration::duration) {
+        Some(Ok(length)) => span(length),
+        Some(Err(_)) | None => "all the time in the world".to_owned(),
     }
 }
 

@@ -429,7 +429,7 @@ fn usage_words(report: &UsageReport) -> String {
     let mut words = Vec::new();
     words.extend(usage.input_tokens.map(|tokens| format!("{} in", count(tokens))));
     words.extend(usage.output_tokens.map(|tokens| format!("{} out", count(tokens))));
-    words.extend(usage.estimated_cost_usd.map(money));
+    words.extend(usage.estimated_cost_usd.filter(|cost| *cost > 0.0).map(money));
     words.join(" · ")
 }
 

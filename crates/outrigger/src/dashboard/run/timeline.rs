@@ -13,6 +13,8 @@ use crate::runs::state::Moment;
 
 /// The height of a bar, in the units of its own picture.
 const HEIGHT: f64 = 16.0;
+/// Waiting that is shorter is not spoken of.
+const WORTH_SAYING_MS: u64 = 5000;
 
 pub(in super::super) fn timeline(story: &Story, run: &RunId, now: Moment) -> Markup {
     let spans: Vec<Span> = story.spans.iter().cloned().collect();
@@ -39,13 +41,14 @@ pub(in super::super) fn timeline(story: &Story, run: &RunId, now: Moment) -> Mar
 
 /// Where time was left out.
 fn axis(picture: &Picture) -> Markup {
+    let long: Vec<&Break> = picture.breaks.iter().filter(|one| one.length_ms >= WORTH_SAYING_MS).collect();
     let mut left_out: Vec<String> =
-        picture.breaks.iter().take(6).map(|one| span(Duration::from_millis(one.length_ms))).collect();
-    if picture.breaks.len() > left_out.len() {
+        long.iter().take(6).map(|one| span(Duration::from_millis(one.length_ms))).collect();
+    if long.len() > left_out.len() {
         left_out.push("…".to_owned());
     }
     html! {
-        @if !picture.breaks.is_empty() {
+        @if !left_out.is_empty() {
             p.wf-breaks.sub { (icon(Icon::Pause)) span { "The axis leaves out waiting: " (left_out.join(", ")) } }
         }
     }
