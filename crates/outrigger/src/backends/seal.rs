@@ -201,8 +201,7 @@ impl Gist {
     fn answer(&mut self, answered: &Answered, at: Moment) {
         let asked = self.approvals.iter_mut().find(|asked| asked.id == answered.approval);
         if let Some(asked) = asked {
-            let given =
-                crate::runs::Given { answer: answered.answer.clone(), by: answered.by.clone(), at };
+            let given = crate::runs::Given { answer: answered.answer.clone(), by: answered.by.clone(), at };
             asked.given = Some(given);
         }
     }
@@ -268,3 +267,6 @@ fn finish(
 fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

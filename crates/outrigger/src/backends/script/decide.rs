@@ -70,7 +70,11 @@ pub(super) enum By {
     /// Nobody: it cannot be.
     Fault,
     /// A person, in this approval.
-    Person { approval: String, choice: Choice, who: String },
+    Person {
+        approval: String,
+        choice: Choice,
+        who: String,
+    },
 }
 
 /// What can be said to a call that nobody but a person answers.
@@ -132,7 +136,9 @@ fn begun(question: &Question<'_>) -> Todo {
         Behind::Tool { repeat: Repeat::Safe, .. } => Todo::Make(By::Order),
         Behind::Tool { name, repeat: Repeat::Ask, .. } => {
             let call = question.call.text();
-            let reason = format!("may have happened: {call} was begun with the tool `{name}` when the daemon was killed; approve calls it again");
+            let reason = format!(
+                "may have happened: {call} was begun with the tool `{name}` when the daemon was killed; approve calls it again"
+            );
             Todo::Ask { reason, choices: AGAIN }
         }
         Behind::Nothing => Todo::Reply(nothing(question.call), By::Fault),
@@ -153,7 +159,10 @@ fn fresh(question: &Question<'_>) -> Todo {
     let why = match behind {
         Behind::Nothing => return Todo::Reply(nothing(call), By::Fault),
         Behind::Person => {
-            return Todo::Ask { reason: format!("the script asks a person: {}", call.text()), choices: ANSWER };
+            return Todo::Ask {
+                reason: format!("the script asks a person: {}", call.text()),
+                choices: ANSWER,
+            };
         }
         _ if *leave == Leave::Given => None,
         _ if policy.verdict == Verdict::Ask => Some(policy.explain()),

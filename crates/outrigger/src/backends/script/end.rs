@@ -210,7 +210,8 @@ mod tests {
         };
         let end = End::of_script(&error);
         assert_eq!((end.phase, end.ending, end.again), (Phase::Failed, Ending::Fatal, Again::Nobody));
-        let expected = "Runtime: TypeError: x is not a function\n --> script:2:5\n  |\n2 |     x();\n  |     ^";
+        let expected =
+            "Runtime: TypeError: x is not a function\n --> script:2:5\n  |\n2 |     x();\n  |     ^";
         assert_eq!(end.error.as_deref(), Some(expected));
         let limit = |code: &str| {
             let error = ScriptError { kind: "Limit".into(), code: Some(code.into()), ..error.clone() };

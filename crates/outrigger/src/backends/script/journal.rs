@@ -109,8 +109,7 @@ impl Journal {
             }
             Entry::Asked(approval) if approval.attempt == attempt => self.ask(approval.clone()),
             Entry::Answered(answered) => {
-                let given =
-                    Given { answer: answered.answer.clone(), by: answered.by.clone(), at: line.at };
+                let given = Given { answer: answered.answer.clone(), by: answered.by.clone(), at: line.at };
                 self.give(&answered.approval, given);
             }
             Entry::Accepted(_)

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use outrigger_abp::protocol::{Capability, Manifest, SupportLevel};
 use outrigger_mustard::host::{Fanout, Host, Limits, RunRules};
+use outrigger_policy::{Policy, PolicyProfile, ProfileError};
 
 use self::course::Course;
 pub(crate) use self::host::host;
@@ -59,11 +60,25 @@ const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 pub(crate) struct Scripts {
     host: Host,
     tools: Tools,
+    /// What no script may do, whatever its order says.
+    house: Policy,
 }
 
 impl Scripts {
+    /// Scripts that may do what their orders let them.
     pub(crate) fn new(host: Host, tools: Tools) -> Self {
-        Self { host, tools }
+        let unrestricted = PolicyProfile::unrestricted().compile();
+        // Empty lists hold nothing that could be wrong.
+        let Ok(house) = unrestricted else { unreachable!("empty lists are a policy") };
+        Self { host, tools, house }
+    }
+
+    /// The same, and what the house forbids or wants a person for counts too.
+    ///
+    /// # Errors
+    /// When the policy is none.
+    pub(crate) fn under(self, house: &PolicyProfile) -> Result<Self, ProfileError> {
+        Ok(Self { house: house.compile()?, ..self })
     }
 }
 
@@ -123,7 +138,7 @@ impl Backend for Scripts {
     }
 
     fn attempt(&self, attempt: Attempt) -> BoxFuture<'_, Concluded> {
-        Box::pin(Course::run(&self.host, &self.tools, attempt))
+        Box::pin(Course::run(self, attempt))
     }
 }
 
@@ -161,7 +176,10 @@ fn check_limits(limits: &ScriptLimits) -> Result<(), RequestError> {
         return Err(RequestError::at("limits.step_ms", format!("`step_ms` may be 1 to {longest}")));
     }
     if limits.heap_bytes.is_some_and(|bytes| bytes > LARGEST_HEAP) {
-        return Err(RequestError::at("limits.heap_bytes", format!("`heap_bytes` may be {LARGEST_HEAP} at most")));
+        return Err(RequestError::at(
+            "limits.heap_bytes",
+            format!("`heap_bytes` may be {LARGEST_HEAP} at most"),
+        ));
     }
     Ok(())
 }
@@ -175,7 +193,9 @@ fn is_identifier(name: &str) -> bool {
 
 /// What a script can do, in the words of the contract.
 fn manifest() -> Manifest {
-    use Capability::{Checkpointing, CodeExecution, FunctionCalling, SeedDeterminism, SessionFork, SessionResume};
+    use Capability::{
+        Checkpointing, CodeExecution, FunctionCalling, SeedDeterminism, SessionFork, SessionResume,
+    };
     let native = |capability| (capability, SupportLevel::Native);
     [Checkpointing, CodeExecution, FunctionCalling, SeedDeterminism, SessionFork, SessionResume]
         .map(native)

@@ -204,7 +204,9 @@ pub(super) fn kept(value: &Plain) -> Result<Value, String> {
 fn is_deeper(value: &Plain, levels: usize) -> bool {
     match value {
         Plain::Array(elements) => levels == 0 || elements.iter().any(|inner| is_deeper(inner, levels - 1)),
-        Plain::Object(members) => levels == 0 || members.iter().any(|(_, inner)| is_deeper(inner, levels - 1)),
+        Plain::Object(members) => {
+            levels == 0 || members.iter().any(|(_, inner)| is_deeper(inner, levels - 1))
+        }
         Plain::Undefined
         | Plain::Null
         | Plain::Hole

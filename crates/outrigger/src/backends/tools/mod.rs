@@ -15,7 +15,7 @@ use outrigger_mustard::host::{HostError, Plain};
 use outrigger_supervise::driver::Supervisor;
 use serde_json::Value;
 
-use self::mcp::{Servers, ServerTool};
+use self::mcp::{ServerTool, Servers};
 use crate::config::nearest;
 use crate::engine::Millis;
 use crate::js::json::{FromJson, Json};
@@ -111,7 +111,14 @@ enum Action {
     Value(Value),
     Command(Box<Shell>),
     Mcp(ServerTool),
+    #[cfg(test)]
+    Played(Played),
 }
+
+/// A tool that a test plays.
+#[cfg(test)]
+pub(crate) type Played =
+    Box<dyn Fn(Vec<Plain>) -> crate::engine::BoxFuture<'static, Result<Plain, HostError>> + Send + Sync>;
 
 /// What a tool answered.
 #[derive(Debug, PartialEq)]
@@ -177,6 +184,17 @@ impl Tools {
     }
 }
 
+#[cfg(test)]
+impl Tools {
+    /// The same with a tool that the test plays.
+    pub(crate) fn with(mut self, name: &str, approval: ApprovalRule, repeat: Repeat, played: Played) -> Self {
+        let table = Arc::get_mut(&mut self.table).expect("nobody else has them yet");
+        let (about, action) = ("played".to_owned(), Action::Played(played));
+        table.insert(name.to_owned(), Tool { about, approval, repeat, within: USUAL_WITHIN, action });
+        self
+    }
+}
+
 impl fmt::Debug for Tools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.table.keys()).finish()
@@ -218,6 +236,8 @@ impl Action {
             Action::Value(value) => Said::value(plain(value)),
             Action::Command(shell) => Said { result: shell.answer(&args).await, aloud: None },
             Action::Mcp(tool) => Said { result: tool.call(name, args).await, aloud: None },
+            #[cfg(test)]
+            Action::Played(played) => Said { result: played(args).await, aloud: None },
         }
     }
 
@@ -226,6 +246,8 @@ impl Action {
         match self {
             Action::Mcp(tool) => tool.give_up(),
             Action::Print | Action::Now | Action::Wait | Action::Value(_) | Action::Command(_) => {}
+            #[cfg(test)]
+            Action::Played(_) => {}
         }
     }
 }
