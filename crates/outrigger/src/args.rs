@@ -16,6 +16,7 @@ use crate::agents::AgentsArgs;
 use crate::approvals::ApprovalsCommand;
 use crate::chat::args::ChatArgs;
 use crate::check::CheckCommand;
+use crate::config_cmd::ConfigCommand;
 use crate::daemon::args::{DownArgs, UpArgs};
 use crate::ext::args::ExtCommand;
 use crate::js::args::JsCommand;
@@ -60,6 +61,11 @@ pub(crate) enum Command {
     Down(DownArgs),
     /// The runs of the daemon: ask for them, watch them, answer what waits.
     Runs(RunsArgs),
+    /// The configuration: what is in force, and what is wrong with a file.
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
     /// Run a program under supervision: ready gate, heartbeat, restarts, sandbox, and a stop that stops.
     Exec(Box<ExecArgs>),
     /// Give a work order to an agent backend: live events, policy, approvals, budgets, and a receipt at the end.

@@ -64,6 +64,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Up(args) => daemon::up::up(*args, format),
         Command::Down(args) => daemon::up::down(args, format),
+        Command::Config { command } => config_cmd::run(command, format),
         Command::Runs(args) => runs_cmd::run(args, format),
         Command::Exec(args) => exec::run(*args, format),
         Command::Run(args) => run::run(*args, format),

@@ -10,7 +10,6 @@ use outrigger_supervise::driver::Supervisor;
 
 use super::app::Extensions;
 use super::place::Place;
-use super::settings::Settings;
 use crate::backends::order::{self, House, Orders};
 use crate::backends::script::{self, Scripts};
 use crate::backends::talk::Talk;
@@ -31,7 +30,6 @@ pub(super) struct Built {
 /// Puts it together. What attempts left that died with an earlier daemon is sealed first.
 pub(super) async fn assemble(
     config: &Config,
-    settings: &Settings,
     place: &Place,
     engine: Arc<dyn Engine>,
     complaints: Box<dyn Fn(&str) + Send + Sync>,
@@ -48,9 +46,9 @@ pub(super) async fn assemble(
         Some(path) => crate::run::read_policy(path)?,
         None => PolicyProfile::unrestricted(),
     };
-    let tools = Tools::new(Vec::new(), &supervisor)?;
-    let mut lanes = vec![scripts(place, &supervisor, &tools, settings)?];
-    lanes.extend(agents(config, settings, place, &supervisor, &policy)?);
+    let tools = Tools::new(config.tools.clone(), &supervisor)?;
+    let mut lanes = vec![scripts(place, &supervisor, &tools, config)?];
+    lanes.extend(agents(config, place, &supervisor, &policy)?);
     let default_backend = config.default_backend.clone().unwrap_or_else(|| "mock".to_owned());
     let left = Arc::clone(&receipts);
     let runs = Runs::open(RunsOptions {
@@ -58,24 +56,23 @@ pub(super) async fn assemble(
         lanes,
         default_backend,
         receipts,
-        rules: rules(settings),
+        rules: rules(config),
         tools: tools.list(),
         left: Box::new(move |id| order::left_behind(&left, id)),
         complaints,
     });
-    let extensions = super::extensions::start(settings, &supervisor).await;
+    let extensions = super::extensions::start(config, &supervisor).await;
     Ok(Built { runs, supervisor, extensions })
 }
 
-fn scripts(place: &Place, supervisor: &Supervisor, tools: &Tools, settings: &Settings) -> anyhow::Result<Lane> {
+fn scripts(place: &Place, supervisor: &Supervisor, tools: &Tools, config: &Config) -> anyhow::Result<Lane> {
     let host = script::host(supervisor, &place.root().join("script.key")).context("scripts cannot be run")?;
-    Ok(Lane::new(Arc::new(Scripts::new(host, tools.clone())), settings.at_once(script::NAME)))
+    Ok(Lane::new(Arc::new(Scripts::new(host, tools.clone())), config.at_once(script::NAME)))
 }
 
 /// Every backend with a name: those of the configuration, and those that need none.
 fn agents(
     config: &Config,
-    settings: &Settings,
     place: &Place,
     supervisor: &Supervisor,
     policy: &PolicyProfile,
@@ -94,27 +91,23 @@ fn agents(
     }
     let talk = |name: &str, chat: crate::config::Chat| {
         let folder = place.root().join("steerable");
-        let at_once = settings.at_once(name);
+        let at_once = config.at_once(name);
         Lane::new(Arc::new(Talk::new(name, chat, at_once, folder, policy.clone(), supervisor.clone())), at_once)
     };
     let mut lanes = Vec::new();
-    if !named.contains_key("steerable") {
+    if !config.talks.contains_key("steerable") && !named.contains_key("steerable") {
         lanes.push(talk("steerable", config.chat.clone()));
     }
-    for (name, backend) in named {
-        let lane = match backend {
-            backend => {
-                let at_once = settings.at_once(&name);
-                let orders = Orders::new(name, backend, at_once, house.clone(), supervisor.clone());
-                Lane::new(Arc::new(orders), at_once)
-            }
-        };
-        lanes.push(lane);
-    }
+    lanes.extend(config.talks.iter().map(|(name, chat)| talk(name, chat.clone())));
+    lanes.extend(named.into_iter().map(|(name, backend)| {
+        let at_once = config.at_once(&name);
+        let orders = Orders::new(name, backend, at_once, house.clone(), supervisor.clone());
+        Lane::new(Arc::new(orders), at_once)
+    }));
     Ok(lanes)
 }
 
-fn rules(config: &Settings) -> RunRules {
+fn rules(config: &Config) -> RunRules {
     RunRules {
         queued: config.runs.queued,
         retries: config.runs.retries,
@@ -126,7 +119,7 @@ fn rules(config: &Settings) -> RunRules {
 }
 
 /// What the server gives.
-pub(super) fn limits(config: &Settings) -> ServerLimits {
+pub(super) fn limits(config: &Config) -> ServerLimits {
     let server = &config.server;
     ServerLimits {
         connections: server.connections,

@@ -3,11 +3,11 @@
 use outrigger_supervise::driver::Supervisor;
 
 use super::app::Extensions;
-use super::settings::Settings;
+use crate::config::Config;
 use crate::ext::up::Hosted;
 
 /// Starts it. One that cannot be started does not keep the daemon from being up: its page says why.
-pub(super) async fn start(config: &Settings, supervisor: &Supervisor) -> Extensions {
+pub(super) async fn start(config: &Config, supervisor: &Supervisor) -> Extensions {
     if !config.extensions.enabled {
         let hint = "no extensions are configured; write to outrigger.toml:\n[extensions]\nenabled = true";
         return Extensions::Off { hint: hint.to_owned() };

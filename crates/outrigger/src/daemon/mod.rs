@@ -8,7 +8,6 @@ pub(crate) mod client;
 mod example;
 mod extensions;
 pub(crate) mod place;
-mod settings;
 pub(crate) mod up;
 
 pub(crate) use app::{App, Entrance, Extensions};

@@ -13,6 +13,7 @@ use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::app::secret;
+use crate::config::Config;
 
 /// The longest token file, and note.
 const MAX_SMALL: u64 = 4096;
@@ -31,8 +32,13 @@ pub(crate) struct UpNote {
 }
 
 impl Place {
+    /// The folder: as said, as configured, or the user's own.
+    pub(crate) fn chosen(named: Option<&Path>, config: &Config) -> anyhow::Result<Self> {
+        Self::find(named.or(config.store.state_dir.as_deref()))
+    }
+
     /// The folder that is named, or the user's own.
-    pub(crate) fn find(named: Option<&Path>) -> anyhow::Result<Self> {
+    fn find(named: Option<&Path>) -> anyhow::Result<Self> {
         if let Some(named) = named {
             let root = std::path::absolute(named).with_context(|| format!("{} is not a path", named.display()))?;
             return Ok(Self { root });

@@ -15,7 +15,6 @@ use super::app::{App, Entrance};
 use super::args::{DownArgs, UpArgs};
 use super::client::Client;
 use super::place::{Place, UpNote};
-use super::settings::Settings;
 use super::{assemble, browser, example};
 use crate::args::StdinArg;
 use crate::config::Config;
@@ -43,7 +42,7 @@ pub(crate) fn up(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
 
 /// Does what `outrigger down` was asked for.
 pub(crate) fn down(args: DownArgs, format: Format) -> anyhow::Result<ExitCode> {
-    let place = place(args.place.state.as_deref(), &Settings::of(&Config::find(None)?))?;
+    let place = Place::chosen(args.place.state.as_deref(), &Config::find(None)?)?;
     let Some(note) = place.read_note()? else {
         bail!("no daemon is up in {}", place.root().display());
     };
@@ -69,15 +68,9 @@ pub(crate) fn down(args: DownArgs, format: Format) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folder: as said, as configured, or the user's own.
-fn place(named: Option<&std::path::Path>, config: &Settings) -> anyhow::Result<Place> {
-    Place::find(named.or(config.store.state_dir.as_deref()))
-}
-
 async fn go(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
     let config = Config::find(args.config.as_deref())?;
-    let settings = Settings::of(&config);
-    let place = place(args.place.state.as_deref(), &settings)?;
+    let place = Place::chosen(args.place.state.as_deref(), &config)?;
     if args.link {
         return link(&place, format).await;
     }
@@ -89,8 +82,8 @@ async fn go(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
     };
     let is_new = crate::engine::Engine::labels(&opened).await?.is_empty();
     let complaints = complaints(format);
-    let built = assemble::assemble(&config, &settings, &place, Arc::new(opened), complaints).await?;
-    let listener = bind(&args, &settings).await?;
+    let built = assemble::assemble(&config, &place, Arc::new(opened), complaints).await?;
+    let listener = bind(&args, &config).await?;
     let address = listener.local_addr().context("the port cannot be told")?;
     let entrance = Entrance::new(place.token()?);
     let code = entrance.code().context("the system has no randomness to give")?;
@@ -101,10 +94,10 @@ async fn go(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
         entrance,
         since: Instant::now(),
         address,
-        hosts: settings.server.hosts.clone(),
+        hosts: config.server.hosts.clone(),
     });
     let (leave, leaving) = watch::channel(false);
-    let mut serving = tokio::spawn(crate::http::serve(listener, Arc::clone(&app), assemble::limits(&settings), gone(leaving)));
+    let mut serving = tokio::spawn(crate::http::serve(listener, Arc::clone(&app), assemble::limits(&config), gone(leaving)));
     built.runs.work();
     if is_new && !args.no_example {
         example::submit(&built.runs).await.context("the example cannot be made")?;
@@ -191,7 +184,7 @@ async fn link(place: &Place, format: Format) -> anyhow::Result<ExitCode> {
 }
 
 /// The port that was asked for, or the first free one.
-async fn bind(args: &UpArgs, config: &Settings) -> anyhow::Result<TcpListener> {
+async fn bind(args: &UpArgs, config: &Config) -> anyhow::Result<TcpListener> {
     let ip: IpAddr = config.server.address;
     if let Some(port) = args.port {
         let address = SocketAddr::new(ip, port);

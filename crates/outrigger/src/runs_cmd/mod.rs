@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use serde_json::{Map, Value, json};
 
 use self::args::{Answering, RunsArgs, RunsCommand, Submit};
+use crate::config::Config;
 use crate::daemon::client::{Client, Seen};
 use crate::daemon::place::Place;
 use crate::say::{self, Format};
@@ -27,7 +28,8 @@ pub(crate) fn run(args: RunsArgs, format: Format) -> anyhow::Result<ExitCode> {
 }
 
 async fn go(args: RunsArgs, format: Format) -> anyhow::Result<ExitCode> {
-    let client = Client::find(&Place::find(args.state.as_deref())?)?;
+    let place = Place::chosen(args.state.as_deref(), &Config::find(None)?)?;
+    let client = Client::find(&place)?;
     let command = args.command.unwrap_or(RunsCommand::List { phase: None, limit: 20 });
     match command {
         RunsCommand::List { phase, limit } => {

@@ -102,10 +102,10 @@ pub(super) fn checked(check: &Value, format: Format) -> ExitCode {
     let valid = check.get("valid").and_then(Value::as_bool).unwrap_or(false);
     match format {
         Format::Json => say::line(check),
-        Format::Text if valid => anstream::println!("the receipt holds: sha256 {}", text(check, "sha256")),
+        Format::Text if valid => anstream::println!("the receipt holds: {}", text(check, "file")),
         Format::Text => {
             anstream::println!("the receipt does not hold");
-            let problems = check.get("problems").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let problems = check.get("check").and_then(|check| check.get("problems")).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             for problem in problems {
                 anstream::println!("  {}", printable(problem.as_str().unwrap_or(&problem.to_string())));
             }

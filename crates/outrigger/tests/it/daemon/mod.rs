@@ -1,5 +1,6 @@
 //! `outrigger up`: the daemon as its users meet it, started, killed and started again.
 
+mod browser;
 mod door;
 mod up;
 
