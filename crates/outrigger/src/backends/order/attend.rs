@@ -187,8 +187,13 @@ impl Attendant {
     }
 
     async fn note(&self, text: impl Into<String>) -> Result<(), Over> {
+        self.say(text).await;
+        Ok(())
+    }
+
+    /// Something that somebody should know.
+    pub(super) async fn say(&self, text: impl Into<String>) {
         // A log that cannot be written rings its own bell.
         let _ = self.teller.note(text).await;
-        Ok(())
     }
 }

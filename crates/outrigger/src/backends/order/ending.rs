@@ -21,8 +21,8 @@ pub(super) fn conclude(
     leaving: Leaving,
 ) -> Concluded {
     match (concluded, leaving) {
-        // What was finished while the daemon was told to leave is finished.
-        (Ok(concluded), Leaving::Yes) if concluded.ending != Ending::Final => Concluded::Drained,
+        // What had ended by itself before it was told that the daemon leaves has ended.
+        (Ok(concluded), Leaving::Yes) if concluded.ending == Ending::Cancelled => Concluded::Drained,
         (Err(ConductError::Stopped), Leaving::Yes) => Concluded::Drained,
         (Ok(concluded), _) => Concluded::Ended(Box::new(ended(&concluded, &seen, before))),
         (Err(error), _) => Concluded::Ended(Box::new(unrecorded(&error))),

@@ -13,6 +13,7 @@ use outrigger_abp::receipt::Folder;
 use outrigger_abp::workspace;
 
 use super::House;
+use super::conversation::{self, Conversation};
 use crate::config;
 use crate::run::{Around, Chosen, ready};
 use crate::runs::request::ApprovalTerms;
@@ -32,6 +33,8 @@ pub(super) struct Made {
     pub(super) job: Job,
     /// The folder that was made for it, if the run names none.
     pub(super) scratch: Option<PathBuf>,
+    /// The conversation that it goes on with.
+    pub(super) conversation: Option<Conversation>,
     pub(super) window: Window,
 }
 
@@ -106,13 +109,25 @@ pub(super) fn make(
     if request.policy.is_none() {
         order.policy = house.policy.clone();
     }
-    let scratch = match request.workspace {
-        Some(_) => {
+    let conversation = match (backend, &request.thread) {
+        (config::Backend::Agent(_), Some(thread)) => Some(Conversation::open(&house.scratch, name, thread)?),
+        _ => None,
+    };
+    if let Some(session) = conversation.as_ref().and_then(Conversation::session) {
+        conversation::resume(&mut order, session)?;
+    }
+    let scratch = match (&request.workspace, &conversation) {
+        (Some(_), _) => {
             let real = folder(&order).map_err(|error| error.message)?;
             order.workspace.root = real.to_string_lossy().into_owned();
             None
         }
-        None => {
+        (None, Some(conversation)) => {
+            order.workspace.root = conversation.work().to_string_lossy().into_owned();
+            order.workspace.mode = WorkspaceMode::PassThrough;
+            None
+        }
+        (None, None) => {
             let folder = house.scratch.join(&id);
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
             made.map_err(|error| format!("the folder {} cannot be made: {error}", folder.display()))?;
@@ -150,7 +165,7 @@ pub(super) fn make(
         afterwards: Afterwards::Discard,
         order,
     };
-    Ok(Made { job, scratch, window })
+    Ok(Made { job, scratch, conversation, window })
 }
 
 impl Window {

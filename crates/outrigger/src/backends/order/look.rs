@@ -24,6 +24,9 @@ use crate::runs::Health;
 /// How long what was seen is good.
 const GOOD_FOR: Duration = Duration::from_secs(60);
 
+/// The same for what was not well: it may be well in a moment, on a machine that has much to do.
+const BAD_FOR: Duration = Duration::from_secs(5);
+
 /// The longest look.
 pub(in crate::backends) const WITHIN: Duration = Duration::from_secs(2);
 
@@ -43,6 +46,15 @@ pub(in crate::backends) struct Looks {
     last: Mutex<Option<(Instant, Seen)>>,
 }
 
+impl Seen {
+    fn good_for(&self) -> Duration {
+        match self.health {
+            Health::Ready | Health::Missing { .. } => GOOD_FOR,
+            Health::Failing { .. } => BAD_FOR,
+        }
+    }
+}
+
 impl Looks {
     pub(in crate::backends) fn none() -> Self {
         Self { last: Mutex::new(None) }
@@ -52,7 +64,7 @@ impl Looks {
     pub(in crate::backends) async fn last_or(&self, look: impl Future<Output = Seen>) -> Seen {
         let mut last = self.last.lock().await;
         if let Some((at, seen)) = &*last
-            && at.elapsed() < GOOD_FOR
+            && at.elapsed() < seen.good_for()
         {
             return seen.clone();
         }
@@ -205,7 +217,7 @@ fn program(program: &str, search: Option<OsString>) -> Result<(), String> {
     }
 }
 
-/// Starts the child, hears its hello, and stops it.
+/// Starts the child, hears its hello, and lets it go.
 async fn greet(supervisor: &Supervisor, name: &str, backend: &Backend, here: &Path) -> Result<Hello, String> {
     let none = BTreeMap::new();
     let around = Around { sandbox: None, read: Vec::new(), env: &none, here: here.to_owned() };
@@ -213,7 +225,8 @@ async fn greet(supervisor: &Supervisor, name: &str, backend: &Backend, here: &Pa
     let terms = Terms { hello_within: WITHIN, ..Terms::usual() };
     let sidecar = Sidecar::start(supervisor, &spec, &terms).await.map_err(|failure| sentence(&failure))?;
     let hello = sidecar.hello().clone();
-    sidecar.stop(LADDER).await;
+    // How long it takes to leave says nothing about how it is.
+    tokio::spawn(sidecar.stop(LADDER));
     Ok(hello)
 }
 

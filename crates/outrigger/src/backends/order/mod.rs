@@ -1,11 +1,12 @@
 //! Agents as runs: a work order to one configured backend (the mock, a sidecar, a process, a coding agent), from its queue to its
 //! receipt.
 //!
-//! [`job`] makes of a run what [`conduct`] takes, [`onlooker`] tells the run's log what the child does, [`attend`] passes on what
+//! [`job`] makes of a run what [`conduct`] takes, [`conversation`] remembers what agents call their sessions, [`onlooker`] tells the run's log what the child does, [`attend`] passes on what
 //! people want meanwhile, [`ending`] says what came of it. An attempt lives in its process: it does not outlive the daemon, and what is left
 //! of one that was killed with it is sealed by [`recover`] and tried again.
 
 pub(super) mod attend;
+mod conversation;
 mod ending;
 pub(super) mod job;
 pub(super) mod look;
@@ -75,7 +76,7 @@ impl Orders {
     async fn perform(&self, attempt: Attempt) -> Concluded {
         let Attempt { run, number, order, state, teller, control, receipts } = attempt;
         let made = job::make(&self.house, &self.name, &self.backend, &run, number, &order.request, receipts);
-        let Made { job, scratch, window } = match made {
+        let Made { job, scratch, conversation, window } = match made {
             Ok(made) => made,
             Err(why) => return Concluded::Ended(Box::new(Ended::failed("fatal", why, Again::Nobody))),
         };
@@ -96,7 +97,14 @@ impl Orders {
             // A folder with something in it stays: nobody else has what the agent made.
             let _ = std::fs::remove_dir(scratch);
         }
-        ending::conclude(concluded, onlooker.seen(), state.spent, attendant.leaving())
+        let seen = onlooker.seen();
+        if let (Some(conversation), Some(thread), Some(session)) =
+            (conversation, &order.request.thread, &seen.session)
+            && let Err(error) = conversation.keep(thread, session)
+        {
+            attendant.say(format!("the next run of this thread will not know of this one: {error}")).await;
+        }
+        ending::conclude(concluded, seen, state.spent, attendant.leaving())
     }
 }
 

@@ -47,6 +47,8 @@ pub(super) struct Seen {
     pub(super) model_calls: u64,
     /// The last error that the child told of.
     pub(super) error: Option<(String, Option<ErrorCode>)>,
+    /// What the agent calls the conversation.
+    pub(super) session: Option<String>,
 }
 
 /// Tells the log of a run what its child does.
@@ -146,8 +148,13 @@ impl Audience for Onlooker {
             EventKind::Error { message, error_code } => {
                 self.seen.error = Some((message.clone().into_owned(), error_code.clone()));
             }
-            EventKind::RunStarted { .. }
-            | EventKind::RunCompleted { .. }
+            EventKind::RunStarted { .. } => {
+                let session = event.ext.as_ref().map(|ext| ext.to_value()["agent_session"].clone());
+                if let Some(Value::String(session)) = session {
+                    self.seen.session = Some(session);
+                }
+            }
+            EventKind::RunCompleted { .. }
             | EventKind::AssistantDelta { .. }
             | EventKind::AssistantMessage { .. }
             | EventKind::ToolResult { .. }

@@ -110,7 +110,7 @@ fn make(folder: &Path, number: u32, value: Value) -> Made {
 #[test]
 fn a_run_without_a_folder_works_in_an_empty_one_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    let Made { job, scratch, window } = make(folder.path(), 1, json!({ "task": "x" }));
+    let Made { job, scratch, window, .. } = make(folder.path(), 1, json!({ "task": "x" }));
     let expected = folder.path().join("scratch/r1");
     assert_eq!(scratch.as_deref(), Some(expected.as_path()));
     assert!(expected.read_dir().unwrap().next().is_none());
@@ -129,7 +129,7 @@ fn a_later_attempt_has_a_receipt_and_a_folder_of_its_own_and_the_run_its_own_pol
         "task": "x", "workspace": { "root": root.to_str().unwrap() }, "policy": {},
         "approvals": { "within": "10m", "default": "approve" },
     });
-    let Made { job, scratch, window } = make(folder.path(), 3, value);
+    let Made { job, scratch, window, .. } = make(folder.path(), 3, value);
     assert_eq!((job.run.as_str(), scratch), ("r1-3", None));
     assert_eq!(job.order.id.as_str(), "r1");
     assert_eq!(Path::new(&job.order.workspace.root), root);
@@ -139,6 +139,30 @@ fn a_later_attempt_has_a_receipt_and_a_folder_of_its_own_and_the_run_its_own_pol
     // The log has the first word, the control plane the last one.
     let Approver::Person { within, default } = job.approver else { panic!() };
     assert_eq!((within, default), (Duration::from_secs(660), govern::Choice::Allow));
+}
+
+#[test]
+fn a_thread_with_an_agent_goes_on_in_the_same_folder_and_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let claude =
+        Agent { provider: "claude".to_owned(), command: Vec::new(), env: BTreeMap::new(), timeout: None };
+    let make = |run: &str| {
+        let (run, request) = (RunId::parse(run).unwrap(), request(json!({ "task": "x", "thread": "t" })));
+        let (house, claude) = (house(folder.path()), Backend::Agent(claude.clone()));
+        let made = job::make(&house, "claude", &claude, &run, 1, &request, receipts(folder.path()));
+        made.unwrap_or_else(|why| panic!("{why}"))
+    };
+    let first = make("r1");
+    assert!(first.scratch.is_none(), "its folder stays");
+    assert!(first.job.order.config.vendor("agent", "resume").is_none());
+    first.conversation.unwrap().keep("t", "s-1").unwrap();
+    let second = make("r2");
+    assert_eq!(second.job.order.workspace.root, first.job.order.workspace.root);
+    assert_eq!(second.job.order.config.vendor("agent", "resume").unwrap().as_str(), r#""s-1""#);
+    // A mock has no sessions, and works where every run of its own does.
+    let Made { scratch, conversation, .. } =
+        self::make(folder.path(), 1, json!({ "task": "x", "thread": "t" }));
+    assert!(scratch.is_some() && conversation.is_none());
 }
 
 #[test]
@@ -209,7 +233,7 @@ fn what_has_no_receipt_has_an_end_all_the_same() {
 fn what_was_spent_is_the_sum_of_all_attempts() {
     let before = Spent { input_tokens: 5, output_tokens: 1, cost_usd: 0.5, tool_calls: 2, model_calls: 1 };
     let usage = Usage { input_tokens: Some(10), estimated_cost_usd: Some(0.25), ..Usage::default() };
-    let seen = Seen { tool_calls: 3, model_calls: 4, error: None };
+    let seen = Seen { tool_calls: 3, model_calls: 4, ..Seen::default() };
     let all = Spent { input_tokens: 15, output_tokens: 1, cost_usd: 0.75, tool_calls: 5, model_calls: 5 };
     assert_eq!(ending::spent(before, usage, &seen), all);
 }
@@ -385,6 +409,7 @@ async fn what_a_child_says_is_written_down_byte_for_byte_and_counted() {
     let mut log = log();
     let (mut onlooker, _news, _) = log.onlooker(Memory::of(&state(Vec::new())));
     let texts = [
+        r#"{"ts":"2026-01-31T12:00:00Z","type":"run_started","message":"x","ext":{"agent_session":"s-1"}}"#,
         r#"{"ts":"2026-01-31T12:00:00Z","type":"tool_call","tool_name":"Read", "input":{"n":1.0}}"#,
         r#"{"ts":"2026-01-31T12:00:00Z","type":"usage","input_tokens":3}"#,
         r#"{"type":"error", "ts":"2026-01-31T12:00:00Z","message":"busy","error_code":"backend_rate_limited"}"#,
@@ -393,9 +418,10 @@ async fn what_a_child_says_is_written_down_byte_for_byte_and_counted() {
         onlooker.event(1, &AgentEvent::read(text).unwrap(), "");
     }
     onlooker.remark("odd");
-    assert_eq!(log.told(), [texts[0], texts[1], texts[2], "note: odd"]);
+    assert_eq!(log.told(), [texts[0], texts[1], texts[2], texts[3], "note: odd"]);
     let error = Some(("busy".to_owned(), Some(ErrorCode::BackendRateLimited)));
-    assert_eq!(onlooker.seen(), Seen { tool_calls: 1, model_calls: 1, error });
+    let session = Some("s-1".to_owned());
+    assert_eq!(onlooker.seen(), Seen { tool_calls: 1, model_calls: 1, error, session });
     let made = AgentEvent::now(EventKind::AssistantMessage { text: "x".into() });
     assert!(onlooker::own_text(&made).contains(r#""text":"x""#), "one of our own has a text too");
 }
@@ -477,8 +503,9 @@ async fn what_is_said_before_the_agent_is_there_waits_for_it() {
     for text in ["one", "two"] {
         commands.send(Control::Steer { text: text.to_owned() }).await.unwrap();
     }
-    let early = tokio::time::timeout(Duration::from_millis(50), next(&mut attendant, &mut run)).await;
-    assert!(early.is_err(), "a run that has no child yet would end for it");
+    // A run that has no child yet would end for it, so that what comes later is heard first.
+    commands.send(Control::Cancel { why: "enough".to_owned() }).await.unwrap();
+    assert_eq!(next(&mut attendant, &mut run).await, "cancel: enough");
     news.send(News::Ready).await.unwrap();
     assert_eq!(next(&mut attendant, &mut run).await, "steer: one");
     assert_eq!(next(&mut attendant, &mut run).await, "steer: two");
@@ -530,7 +557,7 @@ async fn answers_find_their_way_to_the_ledger_or_to_the_child() {
 #[tokio::test]
 async fn what_a_run_may_not_ask_any_more_is_denied() {
     let folder = tempfile::tempdir().unwrap();
-    let Post { mut attendant, news, mut run, .. } = post(folder.path());
+    let Post { mut attendant, commands: _commands, news, mut run, .. } = post(folder.path());
     let (write, written) = tokio::sync::oneshot::channel();
     drop(write);
     news.send(News::Asked { key: "q/q7".to_owned(), written }).await.unwrap();

@@ -261,14 +261,14 @@ mod tests {
                 "a call, with its arguments as they came",
                 call(r#"{"path": "a",  "n": 1.0}"#, None),
                 &[
-                    r#"{"input":{"n":1.0,"path":"a"},"tool_name":"read_file","tool_use_id":"c1","type":"tool_call"}"#,
+                    r#"{"input":{"n":1.0,"path":"a"},"parent_tool_use_id":null,"tool_name":"read_file","tool_use_id":"c1","type":"tool_call"}"#,
                 ],
             ),
             (
                 "a call whose arguments are no JSON",
                 call("{}", Some("{oops")),
                 &[
-                    r#"{"input":{"arguments":"{oops"},"tool_name":"read_file","tool_use_id":"c1","type":"tool_call"}"#,
+                    r#"{"input":{"arguments":"{oops"},"parent_tool_use_id":null,"tool_name":"read_file","tool_use_id":"c1","type":"tool_call"}"#,
                 ],
             ),
             (

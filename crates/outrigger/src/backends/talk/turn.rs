@@ -44,6 +44,8 @@ struct Plan {
     cwd: PathBuf,
     flags: Vec<OsString>,
     members: Map<String, Value>,
+    /// Who is talked to, for people.
+    model: String,
     window: Window,
     /// What should be known before it begins.
     notes: Vec<String>,
@@ -165,7 +167,8 @@ fn plan(talk: &Talk, run: &RunId, request: &NewRun) -> Result<Plan, String> {
         order.policy = talk.policy.clone();
     }
     let model = talk.model()?;
-    let mut members = model.members(model.name(order.config.model.as_deref())?);
+    let name = model.name(order.config.model.as_deref())?.to_owned();
+    let mut members = model.members(&name);
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&talk.folder);
     made.map_err(|error| format!("the folder {} cannot be made: {error}", talk.folder.display()))?;
     let transcript = thread::transcript(request.thread.as_deref(), run);
@@ -211,7 +214,7 @@ fn plan(talk: &Talk, run: &RunId, request: &NewRun) -> Result<Plan, String> {
     if let Some(system) = order.config.vendor("chat", "system") {
         members.insert("systemPrompt".to_owned(), system.to_value());
     }
-    Ok(Plan { order, transcript, cwd, flags, members, window, notes })
+    Ok(Plan { order, transcript, cwd, flags, members, model: name, window, notes })
 }
 
 /// Talks, from the start of the runtime to its end.
@@ -224,7 +227,7 @@ async fn converse(
     teller: &Teller,
     control: &mut mpsc::Receiver<Control>,
 ) -> Result<Spoken, NotHeard> {
-    let Plan { order, transcript, cwd, flags, mut members, window, notes } = plan;
+    let Plan { order, transcript, cwd, flags, mut members, model, window, notes } = plan;
     for note in notes {
         teller.note(note).await?;
     }
@@ -287,7 +290,7 @@ async fn converse(
                 flush_at: None,
                 stop: None,
             };
-            turn.run(control, version).await
+            turn.run(control, &model, version).await
         }
     };
     // Whatever happened, nothing of it stays.
@@ -335,8 +338,11 @@ impl Turn<'_> {
     async fn run(
         mut self,
         control: &mut mpsc::Receiver<Control>,
+        model: &str,
         version: Option<String>,
     ) -> Result<Spoken, NotHeard> {
+        let message = format!("{model} is asked").into();
+        self.tell(AgentEvent::now(EventKind::RunStarted { message })).await?;
         let end = loop {
             let flush_at = self.flush_at;
             let stop_at = self.stop.as_ref().map(|(_, at)| *at);
