@@ -36,6 +36,21 @@ pub(super) async fn waiting(State(door): State<Arc<Door>>, uri: Uri) -> Result<J
     Ok(Json(json!({ "approvals": shown, "total": waiting.len() })))
 }
 
+pub(super) async fn show(
+    State(door): State<Arc<Door>>,
+    OfRun(run): OfRun,
+    Named(names): Named,
+) -> Result<Json<Value>, Problem> {
+    let state = door.app.runs.show(&run).await?;
+    let approval = door.app.runs.approval(&run, &second(names)).await?;
+    Ok(Json(view::approval(&state, &approval)))
+}
+
+/// The approval that a path names after its run.
+fn second(names: Vec<String>) -> ApprovalId {
+    ApprovalId(names.into_iter().nth(1).unwrap_or_default())
+}
+
 pub(super) async fn answer(
     State(door): State<Arc<Door>>,
     OfRun(run): OfRun,
@@ -45,8 +60,7 @@ pub(super) async fn answer(
     body: Bytes,
 ) -> Result<Json<Value>, Problem> {
     let answer: Answer = read::json(&headers, &body)?;
-    let approval = ApprovalId(names.into_iter().nth(1).unwrap_or_default());
-    Ok(Json(view::run(&door.app.runs.answer(&run, &approval, answer, by).await?)))
+    Ok(Json(view::run(&door.app.runs.answer(&run, &second(names), answer, by).await?)))
 }
 
 pub(super) async fn approve(

@@ -45,10 +45,7 @@ pub(super) async fn around(State(door): State<Arc<Door>>, request: Request, next
         Ok(response) => stream_place(&door, response),
         Err(problem) => Err(problem),
     };
-    let mut response = answered.unwrap_or_else(|problem| match reader {
-        Reader::Person => pages::problem(&problem),
-        Reader::Program => problem.into_response(),
-    });
+    let mut response = answered.unwrap_or_else(|problem| reader.told(problem));
     harden(response.headers_mut());
     let took = began.elapsed();
     door.meter.answered(route.as_deref().unwrap_or("(none)"), method, response.status().as_u16(), took);
@@ -67,7 +64,7 @@ pub(super) async fn around(State(door): State<Arc<Door>>, request: Request, next
 
 /// Who reads the answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reader {
+pub(super) enum Reader {
     /// Somebody before a browser.
     Person,
     /// Something that wants JSON.
@@ -75,12 +72,20 @@ enum Reader {
 }
 
 impl Reader {
-    fn of(headers: &HeaderMap, path: &str) -> Self {
+    pub(super) fn of(headers: &HeaderMap, path: &str) -> Self {
         let html = headers
             .get_all(ACCEPT)
             .iter()
             .any(|accept| accept.to_str().is_ok_and(|accept| accept.contains("text/html")));
         if html && !path.starts_with("/v1/") { Reader::Person } else { Reader::Program }
+    }
+
+    /// A problem in the form that they can read.
+    pub(super) fn told(self, problem: Problem) -> Response {
+        match self {
+            Reader::Person => pages::problem(&problem),
+            Reader::Program => problem.into_response(),
+        }
     }
 }
 
@@ -101,6 +106,7 @@ async fn admit(door: &Door, request: Request, route: Option<&str>) -> Result<Req
     if let Some(actor) = shown.actor() {
         request.extensions_mut().insert(actor);
     }
+    request.extensions_mut().insert(shown);
     Ok(request)
 }
 

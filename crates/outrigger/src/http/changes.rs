@@ -64,7 +64,7 @@ impl Listening {
                 heard = self.changes.recv() => match heard {
                     Ok(Changed { log, seq }) => {
                         let Some(run) = RunId::of_log(&log) else { continue };
-                        if !self.gathered.note(run, seq) {
+                        if !self.gathered.note(run, seq, Instant::now()) {
                             return Some(self.lost());
                         }
                     }
@@ -125,8 +125,7 @@ struct Gathered {
 
 impl Gathered {
     /// A run changed. False if there are too many.
-    fn note(&mut self, run: RunId, seq: Seq) -> bool {
-        let now = Instant::now();
+    fn note(&mut self, run: RunId, seq: Seq, now: Instant) -> bool {
         let due = self.told.get(&run).map_or(now, |told| (*told + QUIET).max(now));
         if self.waiting.len() >= WAITING && !self.waiting.contains_key(&run) {
             return false;
@@ -166,8 +165,9 @@ mod tests {
         let mut told = Vec::new();
         let began = Instant::now();
         for step in 1..=1000 {
-            assert!(gathered.note(run("busy"), Seq(step)));
-            told.extend(gathered.take_due(began + Duration::from_millis(step - 1)));
+            let now = began + Duration::from_millis(step - 1);
+            assert!(gathered.note(run("busy"), Seq(step), now));
+            told.extend(gathered.take_due(now));
         }
         told.extend(gathered.take_due(began + Duration::from_secs(1) + QUIET));
         // At once, then after each quiet time, and the last state in the end.
@@ -179,10 +179,10 @@ mod tests {
     fn runs_do_not_wait_for_each_other() {
         let mut gathered = Gathered::default();
         let now = Instant::now();
-        gathered.note(run("a"), Seq(1));
+        gathered.note(run("a"), Seq(1), now);
         assert_eq!(gathered.take_due(now), [(run("a"), Seq(1))]);
-        gathered.note(run("a"), Seq(2));
-        gathered.note(run("b"), Seq(1));
+        gathered.note(run("a"), Seq(2), now);
+        gathered.note(run("b"), Seq(1), now);
         assert_eq!(gathered.take_due(now), [(run("b"), Seq(1))]);
         assert_eq!(gathered.next_due(), Some(now + QUIET));
     }
@@ -190,10 +190,11 @@ mod tests {
     #[test]
     fn more_runs_than_can_wait_are_refused_and_known_ones_are_not() {
         let mut gathered = Gathered::default();
+        let now = Instant::now();
         for i in 0..WAITING {
-            assert!(gathered.note(run(&format!("r{i}")), Seq(1)));
+            assert!(gathered.note(run(&format!("r{i}")), Seq(1), now));
         }
-        assert!(gathered.note(run("r0"), Seq(2)));
-        assert!(!gathered.note(run("one-more"), Seq(1)));
+        assert!(gathered.note(run("r0"), Seq(2), now));
+        assert!(!gathered.note(run("one-more"), Seq(1), now));
     }
 }

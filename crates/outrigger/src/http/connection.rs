@@ -25,7 +25,7 @@ const REFUSED_AT_ONCE: usize = 64;
 /// How long somebody who is refused has to read it.
 const REFUSED_WITHIN: Duration = Duration::from_secs(1);
 
-const NO_PLACE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 91\r\n\r\n{\"error\":{\"code\":\"too_many_connections\",\"message\":\"all connections are in use; come back\"}}\n";
+const NO_PLACE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 92\r\n\r\n{\"error\":{\"code\":\"too_many_connections\",\"message\":\"all connections are in use; come back\"}}\n";
 const HEAD_TOO_LARGE: &[u8] =
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 const HEAD_TOO_SLOW: &[u8] =

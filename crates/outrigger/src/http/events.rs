@@ -1,7 +1,7 @@
 //! The log of a run: a page of it, or all of it as it grows.
 //!
-//! A reader of the stream holds one page of records and nothing of the run: if it does not read, its page stays where it is, and
-//! the run goes on. When it leaves, the page goes with it.
+//! A reader of the stream holds a part of the log and nothing of the run: if it does not read, its part stays where it is, and
+//! the run goes on. When it leaves, the part goes with it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ use crate::runs::{Follower, Numbered, RunId, Runs, RunsError};
 
 /// How much is handed to the connection at once.
 const CHUNK_BYTES: usize = 32 << 10;
+/// How much is held for a reader; what is past it is read again when its turn comes.
+const HELD_BYTES: usize = 512 << 10;
 
 pub(super) async fn events(
     State(door): State<Arc<Door>>,
@@ -80,7 +82,7 @@ async fn followed(door: &Door, run: RunId, after: u64, seen: Option<u64>) -> Res
 }
 
 /// What the next page comes from.
-type Next = BoxFuture<'static, (Follower, Result<Option<Vec<Numbered>>, RunsError>)>;
+type Next = BoxFuture<'static, Result<(Follower, Option<Vec<Numbered>>), RunsError>>;
 
 struct Following {
     runs: Runs,
@@ -108,9 +110,34 @@ fn follow(runs: Runs, run: RunId, follower: Follower) -> impl Stream<Item = Byte
 /// The future is kept over heartbeats, so that nothing depends on what a follower does when it is interrupted.
 fn next(mut follower: Follower) -> Next {
     Box::pin(async move {
-        let page = follower.next().await;
-        (follower, page)
+        let page = follower.next().await?;
+        Ok((follower, page))
     })
+}
+
+/// The same from another place of the log.
+fn next_after(runs: Runs, run: RunId, after: Seq) -> Next {
+    Box::pin(async move {
+        let mut follower = runs.follow(&run, after).await?;
+        let page = follower.next().await?;
+        Ok((follower, page))
+    })
+}
+
+/// As much of a page as is held for a reader, at least one record; and the number of the last one if there was more.
+fn held(mut page: Vec<Numbered>) -> (Vec<Numbered>, Option<Seq>) {
+    let mut bytes = 0;
+    let fits = page.iter().take_while(|record| {
+        bytes += record.record.len();
+        bytes <= HELD_BYTES
+    });
+    let fits = fits.count().max(1);
+    if fits >= page.len() {
+        return (page, None);
+    }
+    page.truncate(fits);
+    let last = page.last().map(|record| record.seq);
+    (page, last)
 }
 
 impl Following {
@@ -125,15 +152,19 @@ impl Following {
             Told::Something => {}
         }
         if self.page.is_empty() {
-            let Ok((follower, page)) = timeout(HEARTBEAT, &mut self.next).await else {
+            let Ok(read) = timeout(HEARTBEAT, &mut self.next).await else {
                 return Some(BEAT.to_owned());
             };
-            match page {
-                Ok(Some(page)) => {
+            match read {
+                Ok((follower, Some(page))) => {
+                    let (page, cut) = held(page);
                     self.page = page.into();
-                    self.next = next(follower);
+                    self.next = match cut {
+                        None => next(follower),
+                        Some(last) => next_after(self.runs.clone(), self.run.clone(), last),
+                    };
                 }
-                Ok(None) => return Some(self.end().await),
+                Ok((_, None)) => return Some(self.end().await),
                 Err(error) => return Some(self.fail(error)),
             }
         }
@@ -194,6 +225,22 @@ mod tests {
         check(r#"{"v":1,"data":{"x": 1.0e2}}"#, r#"{"seq":3,"v":1,"data":{"x": 1.0e2}}"#);
         check(" { \"v\":1}", "{\"seq\":3,\"v\":1}");
         check("{}", r#"{"seq":3}"#);
+    }
+
+    #[test]
+    fn a_reader_is_given_what_fits_and_at_least_one() {
+        let check = |sizes: &[usize], expected: (usize, Option<u64>)| {
+            let page = (1..).zip(sizes).map(|(seq, size)| record(seq, &"x".repeat(*size))).collect();
+            let (page, cut) = held(page);
+            assert_eq!((page.len(), cut.map(|last| last.0)), expected, "{sizes:?}");
+        };
+        check(&[10, 10], (2, None));
+        check(&[HELD_BYTES], (1, None));
+        check(&[HELD_BYTES, 1], (1, Some(1)));
+        check(&[HELD_BYTES - 1, 1], (2, None));
+        check(&[HELD_BYTES + 1], (1, None));
+        check(&[HELD_BYTES + 1, 1, 1], (1, Some(1)));
+        check(&[1, 1, HELD_BYTES], (2, Some(2)));
     }
 
     #[test]

@@ -135,7 +135,34 @@ mod tests {
         meter.appended(7);
         let mut text = String::new();
         meter.write(&mut text);
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r#"
+        # HELP outrigger_http_requests_total Requests by route and status.
+        # TYPE outrigger_http_requests_total counter
+        outrigger_http_requests_total{route="/v1/runs",method="GET",status="200"} 2
+        outrigger_http_requests_total{route="/v1/runs",method="POST",status="422"} 1
+        # HELP outrigger_http_request_seconds Time to the beginning of the answer, by route.
+        # TYPE outrigger_http_request_seconds histogram
+        outrigger_http_request_seconds_bucket{route="/v1/runs",le="0.001"} 1
+        outrigger_http_request_seconds_bucket{route="/v1/runs",le="0.002"} 1
+        outrigger_http_request_seconds_bucket{route="/v1/runs",le="0.005"} 2
+        outrigger_http_request_seconds_bucket{route="/v1/runs",le="0.01"} 2
+        outrigger_http_request_seconds_bucket{route="/v1/runs",le="0.02"} 2
+        outrigger_http_request_seconds_bucket{route="/v1/runs",le="0.05"} 2
+        outrigger_http_request_seconds_bucket{route="/v1/runs",le="0.1"} 2
+        outrigger_http_request_seconds_bucket{route="/v1/runs",le="0.25"} 2
+        outrigger_http_request_seconds_bucket{route="/v1/runs",le="0.5"} 2
+        outrigger_http_request_seconds_bucket{route="/v1/runs",le="1"} 2
+        outrigger_http_request_seconds_bucket{route="/v1/runs",le="5"} 2
+        outrigger_http_request_seconds_bucket{route="/v1/runs",le="+Inf"} 3
+        outrigger_http_request_seconds_sum{route="/v1/runs"} 60.004
+        outrigger_http_request_seconds_count{route="/v1/runs"} 3
+        # HELP outrigger_http_streams Event streams that are open.
+        # TYPE outrigger_http_streams gauge
+        outrigger_http_streams 1
+        # HELP outrigger_run_appends_total Times that something was written into the log of a run.
+        # TYPE outrigger_run_appends_total counter
+        outrigger_run_appends_total 7
+        "#);
         drop(open);
         assert_eq!(meter.streams(), 0);
     }

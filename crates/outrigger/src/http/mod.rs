@@ -41,13 +41,15 @@ mod view;
 use std::io;
 use std::sync::Arc;
 
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::Response;
 use tokio::net::TcpListener;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
 pub(crate) use limits::ServerLimits;
 
+use self::around::Reader;
 use self::connection::{Handle, Places};
 use self::door::Door;
 use self::problem::Problem;
@@ -96,10 +98,11 @@ fn router(door: &Arc<Door>) -> axum::Router {
         .layer(axum::middleware::from_fn_with_state(Arc::clone(door), around::around))
 }
 
-async fn nowhere(uri: Uri) -> Problem {
+async fn nowhere(uri: Uri, headers: HeaderMap) -> Response {
     let path: String = uri.path().chars().take(200).collect();
-    Problem::not_found("no_such_path", format!("there is nothing at {path}"))
-        .hint("GET /v1/openapi.json says what there is")
+    let problem = Problem::not_found("no_such_path", format!("there is nothing at {path}"))
+        .hint("GET /v1/openapi.json says what there is");
+    Reader::of(&headers, uri.path()).told(problem)
 }
 
 async fn not_that_way(method: Method, uri: Uri) -> Problem {

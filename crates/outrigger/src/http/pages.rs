@@ -1,5 +1,6 @@
 //! The few pages that are shown to a browser before it is let in: the one-time link, and what went wrong.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -7,7 +8,9 @@ use axum::extract::State;
 use axum::http::header::{HeaderMap, LOCATION, SET_COOKIE};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{Html, IntoResponse, Response};
+use axum::{Extension, Json};
 use maud::{DOCTYPE, Markup, html};
+use serde_json::{Value, json};
 
 use super::door::Door;
 use super::guard::{COOKIE_NAME, Shown, look, redeem};
@@ -46,6 +49,29 @@ pub(super) async fn login(
         Problem::new(StatusCode::FORBIDDEN, "link_used", "this link was used already, or is too old")
             .hint("`outrigger up --link` prints a new one");
     Ok(self::problem(&problem))
+}
+
+/// `POST /v1/links`: another one-time link, for whoever has the token. A browser that is in cannot let others in.
+pub(super) async fn link(
+    State(door): State<Arc<Door>>,
+    Extension(shown): Extension<Shown>,
+) -> Result<Json<Value>, Problem> {
+    if !matches!(shown, Shown::Token(_)) {
+        let message = "links are made with the token, not with the cookie of a browser";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "needs_token", message)
+            .hint("`outrigger up --link` prints one"));
+    }
+    let code = door.app.entrance.code();
+    let code =
+        code.map_err(|error| Problem::own(format!("the system has no randomness to give: {error}")))?;
+    let mut address = door.app.address;
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    Ok(Json(json!({ "url": format!("http://{address}/login?code={code}") })))
 }
 
 /// On to the dashboard. A browser that came from another site would not send its new cookie along with a redirect, so it is
@@ -92,7 +118,7 @@ fn page(title: &str, problem: &Problem) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) " · Outrigger" }
-                link rel="stylesheet" href="/assets/app.css";
+                link rel="stylesheet" href={ "/assets/app.css?v=" (env!("CARGO_PKG_VERSION")) };
             }
             body class="bare" {
                 main class="bare-page" {

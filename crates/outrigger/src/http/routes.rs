@@ -9,8 +9,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use super::door::Door;
 use super::schemas::{
     ApprovalList, Backends, EventPage, ExtensionAudit, ExtensionCall, ExtensionChange, ExtensionDetail,
-    ExtensionList, ExtensionLogs, ExtensionPanels, Granted, Health, ReceiptCheck, Revoked, Run, RunPage,
-    Sidecar, SidecarList, SidecarLogs, Tools, VersionInfo,
+    ExtensionList, ExtensionLogs, ExtensionPanels, Granted, Health, Link, ReceiptCheck, Revoked, Run,
+    RunPage, Sidecar, SidecarList, SidecarLogs, Tools, VersionInfo, Waiting,
 };
 use super::{about, approvals, changes, events, extensions, pages, receipts, runs, sidecars};
 use crate::runs::{Answer, NewRun};
@@ -125,6 +125,13 @@ fn of_one_run() -> Vec<Route> {
             .gives::<EventPage>(200, "A page of records.")
             .text(200, "A page of records, or events until the run is over.", "text/event-stream")
             .nothing(204, "The run is over and `Last-Event-ID` was its last record."),
+        get(
+            "/v1/runs/{id}/approvals/{approval}",
+            "showApproval",
+            "What waits for a person, with its whole input.",
+            approvals::show,
+        )
+        .gives::<Waiting>(200, "What is asked."),
         post("/v1/runs/{id}/approvals/{approval}", "answerApproval", "Answer what waits: approve, deny, edit the arguments, or answer in the tool's place. Whoever comes second is told who was first.", approvals::answer)
             .takes::<Answer>()
             .gives::<Run>(200, "The run afterwards."),
@@ -302,6 +309,13 @@ fn of_the_daemon() -> Vec<Route> {
         .query(&[CODE])
         .text(200, "On to the dashboard.", "text/html")
         .nothing(303, "On to the dashboard."),
+        post(
+            "/v1/links",
+            "makeLink",
+            "Make a one-time link to the dashboard. Needs the token; a cookie is not enough.",
+            pages::link,
+        )
+        .gives::<Link>(200, "The link. It is good for one browser and ten minutes."),
         get("/metrics", "metrics", "Numbers for Prometheus.", about::metrics).text(
             200,
             "The text exposition format.",

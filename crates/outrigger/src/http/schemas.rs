@@ -38,6 +38,7 @@ shapes! {
             "title": { "type": "string" },
             "backend": { "type": "string", "description": "Who does it, or will." },
             "script": { "type": "boolean", "description": "Whether it is a script." },
+            "in_place": { "type": "boolean", "description": "Whether it works in a folder of its caller, not in a copy." },
             "fallback": { "type": "array", "items": { "type": "string" } },
             "retries_left": { "type": "integer" },
             "attempt": { "type": "integer", "description": "The attempt under way, or the last one; 0 before the first." },
@@ -113,24 +114,32 @@ shapes! {
             "next": { "type": ["integer", "null"], "description": "`before` of the next page." },
         },
     });
-    /// What waits for a person.
+    /// What waits for a person, over all runs.
     ApprovalList |generator| json_schema!({
         "type": "object",
         "required": ["approvals", "total"],
         "properties": {
-            "approvals": { "type": "array", "items": {
-                "type": "object",
-                "required": ["run", "title", "backend", "approval", "links"],
-                "properties": {
-                    "run": { "type": "string" },
-                    "title": { "type": "string" },
-                    "backend": { "type": "string" },
-                    "approval": generator.subschema_for::<Approval>(),
-                    "links": { "type": "object", "additionalProperties": { "type": "string" } },
-                },
-            } },
+            "approvals": { "type": "array", "items": generator.subschema_for::<Waiting>() },
             "total": { "type": "integer" },
         },
+    });
+    /// Something that waits for a person, with the run that it belongs to.
+    Waiting |generator| json_schema!({
+        "type": "object",
+        "required": ["run", "title", "backend", "approval", "links"],
+        "properties": {
+            "run": { "type": "string" },
+            "title": { "type": "string" },
+            "backend": { "type": "string" },
+            "approval": generator.subschema_for::<Approval>(),
+            "links": { "type": "object", "additionalProperties": { "type": "string" } },
+        },
+    });
+    /// A one-time link to the dashboard.
+    Link |_generator| json_schema!({
+        "type": "object",
+        "required": ["url"],
+        "properties": { "url": { "type": "string" } },
     });
     /// A page of the log of a run.
     EventPage |generator| json_schema!({
