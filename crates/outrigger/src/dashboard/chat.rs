@@ -62,7 +62,7 @@ pub(super) async fn show(
     if let Some(thread) = &asked.thread {
         let of_thread = recent.iter().filter(|run| run.thread.as_ref() == Some(thread));
         for run in of_thread.take(MOST_TURNS) {
-            turns.push((run.clone(), stories.of(&app.runs, &run.id).await?));
+            turns.push((run.clone(), stories.of(&app.runs, run).await?));
         }
         turns.reverse();
     }

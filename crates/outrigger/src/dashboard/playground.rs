@@ -130,7 +130,8 @@ pub(super) async fn show(
         Some(id) => {
             let id = RunId::parse(id)?;
             let state = app.runs.show(&id).await?;
-            Some((state, stories.of(&app.runs, &id).await?))
+            let story = stories.of(&app.runs, &state).await?;
+            Some((state, story))
         }
         None => None,
     };

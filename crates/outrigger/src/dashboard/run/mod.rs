@@ -32,7 +32,7 @@ pub(super) async fn show(
 ) -> Answer {
     let id = RunId::parse(&id)?;
     let state = app.runs.show(&id).await?;
-    let story = stories.of(&app.runs, &id).await?;
+    let story = stories.of(&app.runs, &state).await?;
     let patch = match &state.patch {
         // What cannot be read is not there; the page says what it has.
         Some(_) => app.runs.patch(&id).await.ok().flatten().map(|bytes| match bytes.len() {

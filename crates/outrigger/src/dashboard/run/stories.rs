@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::story::Story;
 use crate::engine::Seq;
-use crate::runs::{Line, RunId, Runs, RunsError};
+use crate::runs::{Line, RunId, RunState, Runs, RunsError};
 
 /// How many are kept. Each is bounded by a few megabytes.
 const KEPT: usize = 8;
@@ -28,8 +28,11 @@ impl Stories {
     }
 
     /// The story of a run up to now.
-    pub(in super::super) async fn of(&self, runs: &Runs, run: &RunId) -> Result<Arc<Story>, RunsError> {
-        let mut story = self.take(run).unwrap_or_default();
+    pub(in super::super) async fn of(&self, runs: &Runs, state: &RunState) -> Result<Arc<Story>, RunsError> {
+        let run = &state.id;
+        // A run that was forgotten may have left its name to another one.
+        let same = |story: &Arc<Story>| story.begun == Some(state.created_at);
+        let mut story = self.take(run).filter(same).unwrap_or_default();
         loop {
             let records = runs.events(run, story.seq, AT_ONCE).await?;
             let Some(last) = records.last().map(|numbered| numbered.seq) else { break };
@@ -54,7 +57,9 @@ impl Stories {
     fn keep(&self, run: &RunId, story: &Arc<Story>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         // Two pages may have read at the same time; the one that came further wins.
-        let further = kept.iter().any(|known| known.run == *run && known.story.seq > story.seq);
+        let further = kept.iter().any(|known| {
+            known.run == *run && known.story.begun == story.begun && known.story.seq > story.seq
+        });
         if !further {
             kept.retain(|known| known.run != *run);
             kept.push(Kept { run: run.clone(), story: Arc::clone(story) });

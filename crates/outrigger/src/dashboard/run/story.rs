@@ -32,6 +32,8 @@ pub(in super::super) struct Story {
     /// The last record that is in it.
     pub(in super::super) seq: Seq,
     pub(in super::super) accepted: Option<Accepted>,
+    /// When that was.
+    pub(in super::super) begun: Option<Moment>,
     pub(in super::super) spans: VecDeque<Span>,
     pub(in super::super) folded_spans: usize,
     pub(in super::super) said: VecDeque<Said>,
@@ -105,6 +107,7 @@ impl Story {
             self.say(Who::Person, at, task);
         }
         self.accepted = Some(accepted.clone());
+        self.begun = Some(at);
     }
 
     fn started(&mut self, started: &Started, at: Moment) {
