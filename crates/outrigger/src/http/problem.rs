@@ -21,8 +21,8 @@ pub(super) struct Problem {
     pub(super) field: Option<String>,
     /// What to do about it.
     pub(super) hint: Option<String>,
-    /// What else there is to say, by name.
-    details: Map<String, Value>,
+    /// What else there is to say, by name; rarely anything, so it takes little room.
+    details: Option<Box<Map<String, Value>>>,
     retry_after: Option<Duration>,
 }
 
@@ -34,7 +34,7 @@ impl Problem {
             message: message.into(),
             field: None,
             hint: None,
-            details: Map::new(),
+            details: None,
             retry_after: None,
         }
     }
@@ -78,7 +78,7 @@ impl Problem {
     }
 
     pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.details.insert(name.to_owned(), value.into());
+        self.details.get_or_insert_default().insert(name.to_owned(), value.into());
         self
     }
 
@@ -89,7 +89,7 @@ impl Problem {
 
     /// As it is sent.
     pub(super) fn to_json(&self) -> Value {
-        let mut error = self.details.clone();
+        let mut error = self.details.as_deref().cloned().unwrap_or_default();
         error.insert("code".to_owned(), self.code.into());
         error.insert("message".to_owned(), self.message.clone().into());
         for (name, text) in [("field", &self.field), ("hint", &self.hint)] {
