@@ -154,6 +154,11 @@ impl End {
         let Beside { end } = event.ext.as_ref()?.parse().ok()?;
         let Written { phase, ending, value, again } = end?;
         let again = if again { Again::Same } else { Again::Nobody };
+        // What is written as null is nothing where there is no value, and null where there is one.
+        let value = match phase {
+            Phase::Completed => Some(value.unwrap_or_default()),
+            Phase::Queued | Phase::Running | Phase::Waiting | Phase::Failed | Phase::Cancelled => None,
+        };
         Some(Self { phase, ending: Ending::from(ending.as_str()), error, value, again })
     }
 }
