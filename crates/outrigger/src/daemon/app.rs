@@ -23,6 +23,8 @@ pub(crate) struct App {
     pub(crate) extensions: Extensions,
     pub(crate) entrance: Entrance,
     pub(crate) since: Instant,
+    /// What the store takes on disk. Looks at files.
+    pub(crate) store_bytes: Box<dyn Fn() -> u64 + Send + Sync>,
     /// `127.0.0.1:7700`, as it was bound.
     pub(crate) address: std::net::SocketAddr,
     /// Names beside the address that requests may be addressed to (`[server] hosts`).
@@ -32,9 +34,13 @@ pub(crate) struct App {
 /// The extension host of the daemon.
 pub(crate) enum Extensions {
     /// None is configured, and how to.
-    Off { hint: String },
+    Off {
+        hint: String,
+    },
     /// It could not be started, and why.
-    Failed { why: String },
+    Failed {
+        why: String,
+    },
     On(Fleet),
 }
 

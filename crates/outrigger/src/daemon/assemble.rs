@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context;
+use outrigger_abp::govern::default_profile;
 use outrigger_abp::protocol::PolicyProfile;
 use outrigger_abp::receipt::{Folder, SpoolLimit};
 use outrigger_supervise::driver::Supervisor;
@@ -18,6 +19,7 @@ use crate::config::{AGENTS, Backend, Config};
 use crate::engine::Engine;
 use crate::http::ServerLimits;
 use crate::runs::dispatch::Lane;
+use crate::runs::service::Complaints;
 use crate::runs::{RunRules, Runs, RunsOptions};
 
 /// A daemon that can begin.
@@ -32,7 +34,7 @@ pub(super) async fn assemble(
     config: &Config,
     place: &Place,
     engine: Arc<dyn Engine>,
-    complaints: Box<dyn Fn(&str) + Send + Sync>,
+    complaints: Complaints,
 ) -> anyhow::Result<Built> {
     let supervisor = crate::trees::supervisor();
     let receipts = config.receipts_dir.clone().unwrap_or_else(|| place.receipts());
@@ -46,9 +48,11 @@ pub(super) async fn assemble(
         Some(path) => crate::run::read_policy(path)?,
         None => PolicyProfile::unrestricted(),
     };
+    // Agents without a policy have the same one as under `outrigger run`.
+    let agents_policy = if config.policy.is_some() { policy.clone() } else { default_profile() };
     let tools = Tools::new(config.tools.clone(), &supervisor)?;
-    let mut lanes = vec![scripts(place, &supervisor, &tools, config)?];
-    lanes.extend(agents(config, place, &supervisor, &policy)?);
+    let mut lanes = vec![scripts(config, place, &supervisor, &tools, &policy)?];
+    lanes.extend(agents(config, place, &supervisor, &agents_policy)?);
     let default_backend = config.default_backend.clone().unwrap_or_else(|| "mock".to_owned());
     let left = Arc::clone(&receipts);
     let runs = Runs::open(RunsOptions {
@@ -65,9 +69,16 @@ pub(super) async fn assemble(
     Ok(Built { runs, supervisor, extensions })
 }
 
-fn scripts(place: &Place, supervisor: &Supervisor, tools: &Tools, config: &Config) -> anyhow::Result<Lane> {
+fn scripts(
+    config: &Config,
+    place: &Place,
+    supervisor: &Supervisor,
+    tools: &Tools,
+    policy: &PolicyProfile,
+) -> anyhow::Result<Lane> {
     let host = script::host(supervisor, &place.root().join("script.key")).context("scripts cannot be run")?;
-    Ok(Lane::new(Arc::new(Scripts::new(host, tools.clone())), config.at_once(script::NAME)))
+    let scripts = Scripts::new(host, tools.clone()).under(policy)?;
+    Ok(Lane::new(Arc::new(scripts), config.at_once(script::NAME)))
 }
 
 /// Every backend with a name: those of the configuration, and those that need none.
@@ -92,7 +103,10 @@ fn agents(
     let talk = |name: &str, chat: crate::config::Chat| {
         let folder = place.root().join("steerable");
         let at_once = config.at_once(name);
-        Lane::new(Arc::new(Talk::new(name, chat, at_once, folder, policy.clone(), supervisor.clone())), at_once)
+        Lane::new(
+            Arc::new(Talk::new(name, chat, at_once, folder, policy.clone(), supervisor.clone())),
+            at_once,
+        )
     };
     let mut lanes = Vec::new();
     if !config.talks.contains_key("steerable") && !named.contains_key("steerable") {

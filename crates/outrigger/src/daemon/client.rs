@@ -27,7 +27,11 @@ impl Client {
         let token = place.read_token()?.with_context(down)?;
         // Only ever this machine, so no certificate is needed and no proxy asked.
         let http = builder().no_proxy().tls_certs_only(std::iter::empty()).build();
-        Ok(Self { http: http.context("no HTTP client can be made")?, base: format!("http://{}", note.address), token })
+        Ok(Self {
+            http: http.context("no HTTP client can be made")?,
+            base: format!("http://{}", note.address),
+            token,
+        })
     }
 
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
@@ -46,16 +50,26 @@ impl Client {
     /// Something that is not JSON.
     pub(crate) async fn text(&self, path: &str) -> anyhow::Result<String> {
         let request = self.http.get(self.url(path));
-        let response = request.bearer_auth(&self.token).timeout(PATIENCE).send().await.map_err(|error| self.gone(&error))?;
+        let response = request
+            .bearer_auth(&self.token)
+            .timeout(PATIENCE)
+            .send()
+            .await
+            .map_err(|error| self.gone(&error))?;
         let status = response.status();
         let text = response.text().await.map_err(|error| self.gone(&error))?;
         if status.is_success() { Ok(text) } else { bail!("{}", message(&text, status.as_u16(), path)) }
     }
 
     /// Server-sent events, one after the other, until there are no more or `see` has seen enough.
-    pub(crate) async fn stream(&self, path: &str, mut see: impl FnMut(&str, &str) -> Seen) -> anyhow::Result<()> {
+    pub(crate) async fn stream(
+        &self,
+        path: &str,
+        mut see: impl FnMut(&str, &str) -> Seen,
+    ) -> anyhow::Result<()> {
         let request = self.http.get(self.url(path)).header("accept", "text/event-stream");
-        let mut response = request.bearer_auth(&self.token).send().await.map_err(|error| self.gone(&error))?;
+        let mut response =
+            request.bearer_auth(&self.token).send().await.map_err(|error| self.gone(&error))?;
         let status = response.status();
         if !status.is_success() {
             let text = response.text().await.unwrap_or_default();
@@ -94,7 +108,10 @@ impl Client {
 
     fn gone(&self, error: &reqwest::Error) -> anyhow::Error {
         match error.is_connect() {
-            true => anyhow::anyhow!("nobody answers at {}; is the daemon down? `outrigger up` starts it", self.base),
+            true => anyhow::anyhow!(
+                "nobody answers at {}; is the daemon down? `outrigger up` starts it",
+                self.base
+            ),
             false => anyhow::anyhow!("the daemon at {} did not answer: {error}", self.base),
         }
     }

@@ -40,12 +40,14 @@ impl Place {
     /// The folder that is named, or the user's own.
     fn find(named: Option<&Path>) -> anyhow::Result<Self> {
         if let Some(named) = named {
-            let root = std::path::absolute(named).with_context(|| format!("{} is not a path", named.display()))?;
+            let root =
+                std::path::absolute(named).with_context(|| format!("{} is not a path", named.display()))?;
             return Ok(Self { root });
         }
         let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
-        let state = state.context("there is no place for state: give --state, or set XDG_STATE_HOME or HOME")?;
+        let state =
+            state.context("there is no place for state: give --state, or set XDG_STATE_HOME or HOME")?;
         Ok(Self { root: state.join("outrigger/daemon") })
     }
 
@@ -135,7 +137,8 @@ impl Place {
     pub(crate) fn read_note(&self) -> anyhow::Result<Option<UpNote>> {
         let path = self.note_path();
         let Some(text) = read_small(&path)? else { return Ok(None) };
-        let note = serde_json::from_str(&text).with_context(|| format!("{} cannot be read", path.display()))?;
+        let note =
+            serde_json::from_str(&text).with_context(|| format!("{} cannot be read", path.display()))?;
         Ok(Some(note))
     }
 
@@ -162,7 +165,9 @@ fn read_small(path: &Path) -> anyhow::Result<Option<String>> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("{} cannot be read", path.display())),
-        Ok(data) if data.len() > MAX_SMALL => bail!("{} has {} bytes; that is not one of ours", path.display(), data.len()),
+        Ok(data) if data.len() > MAX_SMALL => {
+            bail!("{} has {} bytes; that is not one of ours", path.display(), data.len())
+        }
         Ok(_) => {}
     }
     std::fs::read_to_string(path).map(Some).with_context(|| format!("{} cannot be read", path.display()))

@@ -19,6 +19,7 @@ use super::{assemble, browser, example};
 use crate::args::StdinArg;
 use crate::config::Config;
 use crate::exec::owner::{Owner, Wish};
+use crate::runs::service::Complaints;
 use crate::say::{self, Format, label};
 
 /// How many ports are tried.
@@ -57,7 +58,9 @@ pub(crate) fn down(args: DownArgs, format: Format) -> anyhow::Result<ExitCode> {
     let until = Instant::now() + DRAIN + Duration::from_secs(15);
     while place.holder().is_some() {
         if Instant::now() > until {
-            bail!("process {holder} was told to leave and is still there; `kill -9 {holder}` loses nothing that was accepted");
+            bail!(
+                "process {holder} was told to leave and is still there; `kill -9 {holder}` loses nothing that was accepted"
+            );
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -82,6 +85,7 @@ async fn go(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
     };
     let is_new = crate::engine::Engine::labels(&opened).await?.is_empty();
     let complaints = complaints(format);
+    let store = opened.clone();
     let built = assemble::assemble(&config, &place, Arc::new(opened), complaints).await?;
     let listener = bind(&args, &config).await?;
     let address = listener.local_addr().context("the port cannot be told")?;
@@ -94,10 +98,16 @@ async fn go(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
         entrance,
         since: Instant::now(),
         address,
+        store_bytes: Box::new(move || store.size()),
         hosts: config.server.hosts.clone(),
     });
     let (leave, leaving) = watch::channel(false);
-    let mut serving = tokio::spawn(crate::http::serve(listener, Arc::clone(&app), assemble::limits(&config), gone(leaving)));
+    let mut serving = tokio::spawn(crate::http::serve(
+        listener,
+        Arc::clone(&app),
+        assemble::limits(&config),
+        gone(leaving),
+    ));
     built.runs.work();
     if is_new && !args.no_example {
         example::submit(&built.runs).await.context("the example cannot be made")?;
@@ -116,7 +126,10 @@ async fn go(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
     housekeeping.abort();
     if let Ok(Wish::Stop) = stopped {
         if format == Format::Text {
-            anstream::eprintln!("{}: letting what is under way stand still; once more to leave at once", label());
+            anstream::eprintln!(
+                "{}: letting what is under way stand still; once more to leave at once",
+                label()
+            );
         }
         let draining = async {
             built.runs.drain(DRAIN).await;
@@ -149,7 +162,11 @@ async fn gone(mut leaving: watch::Receiver<bool>) {
 }
 
 /// Somebody else has the store: says who and where.
-async fn second(place: &Place, error: crate::engine::EngineError, format: Format) -> anyhow::Result<ExitCode> {
+async fn second(
+    place: &Place,
+    error: crate::engine::EngineError,
+    format: Format,
+) -> anyhow::Result<ExitCode> {
     let Some(holder) = place.holder().map(|pid| pid.as_raw_nonzero()) else { return Err(error.into()) };
     let Some(note) = place.read_note()? else {
         bail!("another daemon (process {holder}) is starting or leaving in {}", place.root().display());
@@ -160,7 +177,9 @@ async fn second(place: &Place, error: crate::engine::EngineError, format: Format
     };
     let link = link.and_then(|link| Some(link.get("url")?.as_str()?.to_owned()));
     if format == Format::Json {
-        say::line(&json!({ "event": "already_up", "pid": holder.get(), "address": note.address, "link": link }));
+        say::line(
+            &json!({ "event": "already_up", "pid": holder.get(), "address": note.address, "link": link }),
+        );
         return Ok(ExitCode::FAILURE);
     }
     let link = link.map(|link| format!("\n  dashboard  {link}")).unwrap_or_default();
@@ -188,7 +207,9 @@ async fn bind(args: &UpArgs, config: &Config) -> anyhow::Result<TcpListener> {
     let ip: IpAddr = config.server.address;
     if let Some(port) = args.port {
         let address = SocketAddr::new(ip, port);
-        return TcpListener::bind(address).await.with_context(|| format!("{address} cannot be listened on; --port takes another"));
+        return TcpListener::bind(address)
+            .await
+            .with_context(|| format!("{address} cannot be listened on; --port takes another"));
     }
     let first = config.server.port;
     let mut last = None;
@@ -199,7 +220,10 @@ async fn bind(args: &UpArgs, config: &Config) -> anyhow::Result<TcpListener> {
         }
     }
     let why = last.map(|error| error.to_string()).unwrap_or_default();
-    bail!("none of the ports {first} to {} of {ip} can be listened on: {why}; --port takes another", first.saturating_add(PORTS))
+    bail!(
+        "none of the ports {first} to {} of {ip} can be listened on: {why}; --port takes another",
+        first.saturating_add(PORTS)
+    )
 }
 
 fn announce(place: &Place, address: SocketAddr, url: &str, format: Format) {
@@ -215,13 +239,16 @@ fn announce(place: &Place, address: SocketAddr, url: &str, format: Format) {
     }
     anstream::eprintln!("{}: up", label());
     anstream::eprintln!("  dashboard  {url}  (this link lets one browser in, once)");
-    anstream::eprintln!("  API        http://{address}/v1/  with the token in {}", place.token_path().display());
+    anstream::eprintln!(
+        "  API        http://{address}/v1/  with the token in {}",
+        place.token_path().display()
+    );
     anstream::eprintln!("  kept in    {}", place.root().display());
     anstream::eprintln!("  Ctrl-C ends it; `outrigger runs` talks to it from another terminal");
 }
 
 /// Where complaints of the daemon go: the terminal, or the one who reads JSON.
-fn complaints(format: Format) -> Box<dyn Fn(&str) + Send + Sync> {
+fn complaints(format: Format) -> Complaints {
     Box::new(move |what| match format {
         Format::Json => say::line(&json!({ "event": "warning", "message": what })),
         Format::Text => anstream::eprintln!("{}: {}", label(), say::printable(what)),

@@ -130,7 +130,10 @@ impl Hosted {
     pub(crate) async fn open(home: Option<PathBuf>, supervisor: &Supervisor) -> anyhow::Result<Self> {
         let site = Place { home, policy: None, extensions: Vec::new() }.site()?;
         if let Some(pid) = already_up(&site).await {
-            bail!("a host is up in {} already: process {pid}; `outrigger ext down` ends it", site.home.display());
+            bail!(
+                "a host is up in {} already: process {pid}; `outrigger ext down` ends it",
+                site.home.display()
+            );
         }
         let node = Node::embedded(&site, None, Node::name(None))?;
         let launcher = Launcher::current_exe();

@@ -54,7 +54,12 @@ pub(super) async fn metrics(State(door): State<Arc<Door>>) -> Result<Response, P
         sample(&mut text, &format!("outrigger_runs{{phase=\"{}\"}}", phase.word()), count);
     }
     door.meter.write(&mut text);
-    let resident = tokio::task::spawn_blocking(resident_bytes).await.ok().flatten();
+    let app = Arc::clone(&door.app);
+    let looked = tokio::task::spawn_blocking(move || (resident_bytes(), (app.store_bytes)())).await;
+    let (resident, stored) =
+        looked.map_err(|error| Problem::own(format!("the files cannot be looked at: {error}")))?;
+    family(&mut text, "outrigger_store_bytes", "gauge", "What the store takes on disk.");
+    sample(&mut text, "outrigger_store_bytes", stored);
     if let Some(bytes) = resident {
         family(&mut text, "process_resident_memory_bytes", "gauge", "Resident memory of the daemon.");
         sample(&mut text, "process_resident_memory_bytes", bytes);

@@ -8,11 +8,12 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::approval::{Answer, ApprovalId, Choice, DefaultAnswer};
 use super::backend::{Again, Attempt, Backend, COMMANDS, Concluded, Control, Ended, Order, Teller};
+use super::books::Inner;
 use super::cell::{Cell, Change, ChangeError};
 use super::entry::{Attempted, Entry, Finished, OriginKind, Started};
 use super::id::{Actor, RunId};
 use super::scribe::{self, DEADLINES};
-use super::service::{Inner, RunsError};
+use super::service::RunsError;
 use super::state::{Moment, Phase, Receipt, RunState};
 use crate::engine::{Claim, ClaimError, Claimed, Millis, QueueName, Work};
 
@@ -195,7 +196,7 @@ async fn attempt(inner: &Arc<Inner>, lane: &Lane, run: &RunId) -> Done {
     let _live = inner.enliven(run, commands);
     let begun = begin(inner, lane, &cell).await;
     let (number, state) = match begun {
-        Ok(Beginning::Attempt { number, state }) => (number, state),
+        Ok(Beginning::Attempt { number, state }) => (number, *state),
         Ok(Beginning::Nothing) => return Done::Acknowledge,
         Err(why) => {
             inner.complain(format!("the run {run} cannot be begun: {why}"));
@@ -212,7 +213,7 @@ async fn attempt(inner: &Arc<Inner>, lane: &Lane, run: &RunId) -> Done {
         }
     };
     let (teller, tellings) = Teller::new(run.clone(), number, Arc::clone(&inner.engine));
-    let scribe = tokio::spawn(scribe::write(Arc::clone(&cell), number, tellings));
+    let scribe = tokio::spawn(scribe::write(Arc::clone(inner), Arc::clone(&cell), number, tellings));
     let concluded = perform(inner, lane, Job { run, number, order, state, teller, control }).await;
     // The attempt has dropped its end, so that the scribe ends when everything is written.
     let written = scribe.await.unwrap_or_else(|error| Err(format!("the scribe failed: {error}")));
@@ -230,7 +231,7 @@ async fn attempt(inner: &Arc<Inner>, lane: &Lane, run: &RunId) -> Done {
 
 /// What becomes of a claimed run.
 enum Beginning {
-    Attempt { number: u32, state: RunState },
+    Attempt { number: u32, state: Box<RunState> },
     Nothing,
 }
 
@@ -264,7 +265,7 @@ async fn begin(inner: &Arc<Inner>, lane: &Lane, cell: &Cell) -> Result<Beginning
         Ok(Change { entries: vec![Entry::Started(started)], work: Vec::new(), out: Some(number) })
     });
     match changed.await {
-        Ok((state, Some(number))) => Ok(Beginning::Attempt { number, state }),
+        Ok((state, Some(number))) => Ok(Beginning::Attempt { number, state: Box::new(state) }),
         Ok((_, None)) => Ok(Beginning::Nothing),
         Err(error) => told(error).map_or(Ok(Beginning::Nothing), Err),
     }

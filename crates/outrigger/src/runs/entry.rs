@@ -18,7 +18,7 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug)]
 pub(crate) enum Entry {
     /// It was accepted.
-    Accepted(Accepted),
+    Accepted(Box<Accepted>),
     /// A backend has begun, or goes on after a rest.
     Started(Started),
     /// The backend reported something: an event of the abp contract.
@@ -228,7 +228,7 @@ impl Line {
         }
         let Read { at, kind, data: raw } = serde_json::from_str(text)?;
         let entry = match kind.as_str() {
-            "accepted" => Entry::Accepted(data(raw)?),
+            "accepted" => Entry::Accepted(Box::new(data(raw)?)),
             "started" => Entry::Started(data(raw)?),
             "event" => Entry::Event(data(raw)?),
             "suspended" => Entry::Suspended(data(raw)?),

@@ -12,6 +12,7 @@
 
 pub(crate) mod approval;
 pub(crate) mod backend;
+mod books;
 mod cell;
 pub(crate) mod dispatch;
 pub(crate) mod entry;
@@ -28,9 +29,9 @@ mod tests;
 
 pub(crate) use approval::{Answer, Approval, ApprovalId, Choice, DefaultAnswer, Given};
 pub(crate) use backend::{Attempt, Backend, BackendView, Concluded, Control, Ended, Health, Order, Teller};
-pub(crate) use entry::{Entry, Line};
+pub(crate) use entry::Line;
 pub(crate) use follow::Follower;
 pub(crate) use id::{Actor, RunId};
 pub(crate) use request::{NewRun, RequestError};
-pub(crate) use service::{ListQuery, Numbered, Page, RunRules, Runs, RunsError, RunsOptions, receipt_id};
+pub(crate) use service::{ListQuery, Numbered, RunRules, Runs, RunsError, RunsOptions, receipt_id};
 pub(crate) use state::{Phase, RunState};

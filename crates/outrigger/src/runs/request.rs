@@ -139,12 +139,6 @@ impl RequestError {
 
 impl NewRun {
     /// Reads what somebody sent.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, RequestError> {
-        let value: Value = serde_json::from_slice(bytes)
-            .map_err(|error| RequestError::at("", format!("the body is not JSON: {error}")))?;
-        Self::from_value(value)
-    }
-
     pub(crate) fn from_value(value: Value) -> Result<Self, RequestError> {
         let Value::Object(members) = &value else {
             return Err(RequestError::at(

@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::approval::{Approval, ApprovalId};
 use super::backend::{NewApproval, Telling, told};
+use super::books::Inner;
 use super::cell::{Cell, Change, ChangeError};
 use super::entry::Entry;
 use super::state::{Moment, RunState};
@@ -23,6 +24,7 @@ pub(super) const DEADLINES: &str = "deadlines";
 /// Writes until the attempt has nothing more to say. Ends early when the run cannot be written, which closes the channel and so
 /// ends the attempt.
 pub(super) async fn write(
+    inner: Arc<Inner>,
     cell: Arc<Cell>,
     attempt: u32,
     mut tellings: mpsc::Receiver<Telling>,
@@ -30,6 +32,8 @@ pub(super) async fn write(
     let mut batch = Vec::with_capacity(BATCH);
     while tellings.recv_many(&mut batch, BATCH).await > 0 {
         write_batch(&cell, attempt, std::mem::take(&mut batch)).await?;
+        // There may be a deadline among it.
+        inner.deadlines.notify_one();
     }
     Ok(())
 }

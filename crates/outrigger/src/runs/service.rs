@@ -1,28 +1,26 @@
 //! What can be done with runs, by whoever may: the API, the dashboard, the command line.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_abp::receipt::{Check, Folder, verify};
-use tokio::sync::{Notify, broadcast, mpsc, watch};
+use tokio::sync::{Notify, broadcast, watch};
 
-use super::approval::{Answer, Approval, ApprovalId, Choice, DefaultAnswer};
-use super::backend::{BackendView, Control, Order, Recorded};
-use super::cell::{self, Cells, Change, ChangeError};
+use super::approval::{Answer, Approval, ApprovalId, DefaultAnswer};
+use super::backend::{BackendView, Control, told};
+use super::books::{Inner, refused};
+use super::cell::{self, Cells, Change};
 use super::dispatch::{self, Lane, LeftBehind, work_for};
-use super::entry::{
-    Accepted, Answered, Cancelling, Entry, Line, Origin, OriginKind, Started, Steered, Suspended,
-};
+use super::entry::{Accepted, Cancelling, Entry, Line, Origin, OriginKind, Started, Steered, Suspended};
 use super::follow::{Bells, Follower};
 use super::id::{Actor, RunId};
-use super::recall;
+use super::recall::{self, Standstill};
 use super::request::{ApprovalTerms, NewRun, RequestError};
 use super::state::{Phase, RunState};
 use super::tasks::Tasks;
-use crate::config::nearest;
 use crate::engine::{
     Append, AppendError, Begun, Changed, Engine, EngineError, HeadQuery, Millis, ReadLimit, Seq, Stored,
 };
@@ -53,10 +51,16 @@ pub(crate) struct RunsOptions {
     /// The tools that scripts can be given by name.
     pub(crate) tools: Vec<(String, String)>,
     /// What attempts that died with an earlier daemon left, by the id of their receipt.
-    pub(crate) left: Box<dyn Fn(&str) -> Option<LeftBehind> + Send + Sync>,
+    pub(crate) left: Left,
     /// Where complaints go.
-    pub(crate) complaints: Box<dyn Fn(&str) + Send + Sync>,
+    pub(crate) complaints: Complaints,
 }
+
+/// Finds what an attempt left, by the id of its receipt.
+pub(crate) type Left = Box<dyn Fn(&str) -> Option<LeftBehind> + Send + Sync>;
+
+/// Hears what is not as it should be.
+pub(crate) type Complaints = Box<dyn Fn(&str) + Send + Sync>;
 
 /// What is decided once for all runs.
 #[derive(Clone, Debug)]
@@ -71,24 +75,6 @@ pub(crate) struct RunRules {
     /// How long and how many of the runs that are over are kept.
     pub(crate) keep_for: Duration,
     pub(crate) keep_at_most: usize,
-}
-
-pub(super) struct Inner {
-    pub(super) engine: Arc<dyn Engine>,
-    pub(super) cells: Cells,
-    pub(super) lanes: BTreeMap<String, Arc<Lane>>,
-    default_backend: String,
-    pub(super) receipts: Arc<Folder>,
-    rules: RunRules,
-    tools: Vec<(String, String)>,
-    left: Box<dyn Fn(&str) -> Option<LeftBehind> + Send + Sync>,
-    complaints: Box<dyn Fn(&str) + Send + Sync>,
-    /// Attempts under way.
-    live: Mutex<HashMap<RunId, mpsc::Sender<Control>>>,
-    pub(super) draining: watch::Sender<bool>,
-    pub(super) deadlines: Notify,
-    pub(super) tasks: Tasks,
-    pub(super) bells: Arc<Bells>,
 }
 
 /// Which runs.
@@ -199,7 +185,7 @@ impl Runs {
         mut new: NewRun,
         by: Actor,
         origin: Option<Origin>,
-        from: Option<(Suspended, Vec<u8>)>,
+        from: Option<(Standstill, Vec<u8>)>,
     ) -> Result<RunState, RunsError> {
         let inner = &self.inner;
         if *inner.draining.borrow() {
@@ -240,12 +226,13 @@ impl Runs {
             Some(Origin { how: OriginKind::Fork, .. }) | None => (seed, now_ms),
         };
         let accepted = Accepted { backend: backend.clone(), request: new.clone(), by, seed, now_ms, origin };
-        let mut lines = vec![Line::now(Entry::Accepted(accepted))];
-        if let Some((suspended, blob)) = from {
+        let mut lines = vec![Line::now(Entry::Accepted(Box::new(accepted)))];
+        if let Some((Standstill { suspended, since, .. }, blob)) = from {
             inner.engine.put_blob(&run.log(), blob).await?;
             let started = Started { attempt: 1, backend: backend.clone(), resumed: true };
             lines.push(Line::now(Entry::Started(started)));
             lines.push(Line::now(Entry::Suspended(Suspended { attempt: 1, ..suspended })));
+            lines.extend((1..).zip(since).map(|(number, event)| Line::now(told(1, number, event))));
         }
         let mut state = RunState::begin(run.clone(), &lines[0])
             .ok_or_else(|| RunsError::Refused("the run cannot be begun".to_owned()))?;
@@ -344,12 +331,18 @@ impl Runs {
 
     /// What waits for a person, over all runs, the oldest first.
     pub(crate) async fn waiting(&self) -> Result<Vec<(RunState, Approval)>, RunsError> {
-        let query = ListQuery { phases: vec![Phase::Waiting], before: None, limit: MAX_PAGE };
-        let mut waiting = Vec::new();
-        for run in self.list(query).await?.runs {
-            waiting.extend(
-                run.open_approvals().cloned().map(|approval| (run.clone(), approval)).collect::<Vec<_>>(),
-            );
+        let (mut waiting, mut before) = (Vec::new(), None);
+        loop {
+            let query = ListQuery { phases: vec![Phase::Waiting], before, limit: MAX_PAGE };
+            let page = self.list(query).await?;
+            for run in page.runs {
+                let open: Vec<Approval> = run.open_approvals().cloned().collect();
+                waiting.extend(open.into_iter().map(|approval| (run.clone(), approval)));
+            }
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
         }
         waiting.sort_by_key(|(_, approval)| approval.asked_at);
         Ok(waiting)
@@ -435,20 +428,30 @@ impl Runs {
 
     /// The same again as a run of its own; a script from one of its suspensions on (`at` is the number of the record).
     pub(crate) async fn fork(&self, run: &RunId, at: Option<Seq>, by: Actor) -> Result<RunState, RunsError> {
-        let request = NewRun { id: None, ..self.request(run).await? };
-        let Some(at) = at else {
-            let origin = Origin { how: OriginKind::Fork, run: run.clone(), at: None };
-            return self.accept(request, by, Some(origin), None).await;
-        };
-        let suspended = recall::suspension(&*self.inner.engine, run, at).await?.ok_or_else(|| {
+        let Some(at) = at else { return self.go_on(run, None, by).await };
+        let from = recall::suspension(&*self.inner.engine, run, at).await?.ok_or_else(|| {
             RunsError::Refused(format!("record {} of the run {run} is no suspension of a script", at.0))
         })?;
-        let blob = self.inner.engine.get_blob(&run.log(), &suspended.snapshot).await?;
-        let blob = blob.ok_or_else(|| {
-            RunsError::Refused(format!("the snapshot of record {} is not kept any more", at.0))
-        })?;
-        let origin = Origin { how: OriginKind::Fork, run: run.clone(), at: Some(at.0) };
-        self.accept(request, by, Some(origin), Some((suspended, blob))).await
+        self.go_on(run, Some(from), by).await
+    }
+
+    /// The same order as a run of its own, from its beginning or from where its script stood still.
+    async fn go_on(&self, run: &RunId, from: Option<Standstill>, by: Actor) -> Result<RunState, RunsError> {
+        let request = NewRun { id: None, ..self.request(run).await? };
+        let at = from.as_ref().map(|from| from.at);
+        let origin = Origin { how: OriginKind::Fork, run: run.clone(), at: at.map(|at| at.0) };
+        let from = match from {
+            None => None,
+            Some(from) => {
+                let blob = self.inner.engine.get_blob(&run.log(), &from.suspended.snapshot).await?;
+                let gone = || {
+                    RunsError::Refused(format!("the snapshot of record {} is not kept any more", from.at.0))
+                };
+                let blob = blob.ok_or_else(gone)?;
+                Some((from, blob))
+            }
+        };
+        self.accept(request, by, Some(origin), from).await
     }
 
     /// A script again with the answers that it got; nothing is called.
@@ -474,11 +477,11 @@ impl Runs {
         let state = self.show(run).await?;
         match state.phase {
             Phase::Failed | Phase::Cancelled => {
-                let at = match state.script {
+                let from = match state.script {
                     true => recall::last_suspension(&*self.inner.engine, run).await?,
                     false => None,
                 };
-                self.fork(run, at, by).await
+                self.go_on(run, from, by).await
             }
             Phase::Queued => {
                 let cell = self.inner.cells.hold(run);
@@ -559,19 +562,31 @@ impl Runs {
 
     /// The backends, looked at now.
     pub(crate) async fn backends(&self) -> Vec<BackendView> {
-        let mut views = Vec::new();
-        for lane in self.inner.lanes.values() {
-            let mut view = lane.backend.look().await;
-            view.at_once = lane.at_once;
-            view.running = lane.running.load(Ordering::Relaxed);
-            views.push(view);
-        }
-        views
+        // A store that cannot be read complains elsewhere; the backends are shown all the same.
+        let queued = self.queued_by_backend().await.unwrap_or_default();
+        let look = |lane: &Arc<Lane>| {
+            let (lane, queued) = (Arc::clone(lane), queued.get(lane.backend.name()).copied().unwrap_or(0));
+            async move {
+                let running = lane.running.load(Ordering::Relaxed);
+                BackendView { at_once: lane.at_once, running, queued, ..lane.backend.look().await }
+            }
+        };
+        futures_util::future::join_all(self.inner.lanes.values().map(look)).await
     }
 
-    /// The backends by name.
-    pub(crate) fn backend_names(&self) -> Vec<String> {
-        self.inner.lanes.keys().cloned().collect()
+    async fn queued_by_backend(&self) -> Result<HashMap<String, u64>, RunsError> {
+        let (mut queued, mut before) = (HashMap::new(), None);
+        loop {
+            let query = ListQuery { phases: vec![Phase::Queued], before, limit: MAX_PAGE };
+            let page = self.list(query).await?;
+            for run in page.runs {
+                *queued.entry(run.backend).or_default() += 1;
+            }
+            before = page.next;
+            if before.is_none() {
+                return Ok(queued);
+            }
+        }
     }
 
     /// The tools that scripts can be given by name, each with a sentence.
@@ -580,195 +595,9 @@ impl Runs {
     }
 }
 
-impl Inner {
-    /// Tells whoever looks after the daemon that something is not as it should be.
-    pub(super) fn complain(&self, what: impl AsRef<str>) {
-        (self.complaints)(what.as_ref());
-    }
-
-    pub(super) fn live(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, mpsc::Sender<Control>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes an attempt reachable until the guard is dropped.
-    pub(super) fn enliven(self: &Arc<Self>, run: &RunId, commands: mpsc::Sender<Control>) -> Live {
-        self.live().insert(run.clone(), commands);
-        Live { inner: Arc::clone(self), run: run.clone() }
-    }
-
-    /// Tells an attempt something, if there is one. One that does not listen misses it; what matters is in the log.
-    pub(super) fn command(&self, run: &RunId, control: Control) {
-        let commands = self.live().get(run).cloned();
-        if let Some(commands) = commands
-            && commands.try_send(control).is_err()
-        {
-            self.complain(format!("the attempt at {run} does not listen"));
-        }
-    }
-
-    /// There is something in the queue of a backend.
-    pub(super) fn wake(&self, backend: &str) {
-        if let Some(lane) = self.lanes.get(backend) {
-            lane.wake.notify_one();
-        }
-        self.deadlines.notify_one();
-    }
-
-    /// What an attempt that died with an earlier daemon left behind.
-    pub(super) fn left_by(&self, state: &RunState) -> Option<LeftBehind> {
-        (self.left)(&receipt_id(&state.id, state.attempt))
-    }
-
-    /// Whether the run works in the folder itself, so that doing it again could do it twice.
-    pub(super) fn in_place(&self, state: &RunState) -> bool {
-        state.in_place
-    }
-
-    /// The order of a run, with what it needs from elsewhere.
-    pub(super) async fn order(&self, state: &RunState) -> Result<Order, RunsError> {
-        let accepted = self.accepted(&state.id).await?;
-        let recorded: Option<Vec<Recorded>> = match &accepted.origin {
-            Some(origin) if dispatch::is_replay(state) => {
-                Some(recall::recorded(&*self.engine, &origin.run).await?)
-            }
-            Some(_) | None => None,
-        };
-        Ok(Order::of(accepted, recorded))
-    }
-
-    /// How a run was accepted: its first record.
-    async fn accepted(&self, run: &RunId) -> Result<Accepted, RunsError> {
-        let first = self.engine.read(&run.log(), Seq(0), ReadLimit { records: 1, bytes: PAGE_BYTES }).await?;
-        let unreadable = |why: String| {
-            RunsError::Engine(EngineError::Failed {
-                what: format!("has a first record of the run {run} that cannot be read"),
-                why,
-            })
-        };
-        match first.first() {
-            None => Err(RunsError::NoSuchRun(run.as_str().to_owned())),
-            Some(Stored { record, .. }) => match Line::read(record) {
-                Ok(Line { entry: Entry::Accepted(accepted), .. }) => Ok(accepted),
-                Ok(Line { entry, .. }) => Err(unreadable(format!("it is `{}`", entry.kind()))),
-                Err(error) => Err(unreadable(error.to_string())),
-            },
-        }
-    }
-
-    pub(super) async fn standing(&self, run: &RunId) -> Result<(Seq, RunState), RunsError> {
-        let head = self.engine.head(&run.log()).await?;
-        let head = head.ok_or_else(|| RunsError::NoSuchRun(run.as_str().to_owned()))?;
-        Ok((head.seq, cell::read_state(run, &head.body)?))
-    }
-
-    async fn queued(&self) -> Result<u64, RunsError> {
-        let labels = self.engine.labels().await?;
-        Ok(labels.iter().find(|(label, _)| label == Phase::Queued.word()).map_or(0, |(_, count)| *count))
-    }
-
-    /// Who does what is asked for, if everybody who may have to takes it.
-    fn choose(&self, new: &NewRun) -> Result<String, RunsError> {
-        let default = if new.script.is_some() { "mustard" } else { self.default_backend.as_str() };
-        let chosen = new.backend.as_deref().unwrap_or(default);
-        for (field, name) in [("backend", chosen)]
-            .into_iter()
-            .chain(new.fallback.iter().map(|name| ("fallback", name.as_str())))
-        {
-            let Some(lane) = self.lanes.get(name) else {
-                let names = || self.lanes.keys().map(String::as_str);
-                let hint = match nearest(name, names()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("there are: {}", names().collect::<Vec<_>>().join(", ")),
-                };
-                return Err(RequestError::at(field, format!("there is no backend `{name}`; {hint}")).into());
-            };
-            lane.backend.check(new)?;
-        }
-        Ok(chosen.to_owned())
-    }
-
-    pub(super) async fn answer(
-        &self,
-        run: &RunId,
-        approval: &ApprovalId,
-        answer: Answer,
-        by: Actor,
-    ) -> Result<RunState, RunsError> {
-        let cell = self.cells.hold(run);
-        let changed = cell.change(|state| {
-            let none = || RunsError::NoSuchApproval { run: run.clone(), approval: approval.0.clone() };
-            let asked = state.approvals.iter().find(|asked| asked.id == *approval).ok_or_else(none)?;
-            if !asked.is_open() {
-                return Err(RunsError::Answered { approval: Box::new(asked.clone()) });
-            }
-            if state.phase.is_over() {
-                return Err(RunsError::Phase {
-                    phase: state.phase,
-                    what: "nothing waits any more".to_owned(),
-                });
-            }
-            fits(asked, &answer)?;
-            let answered = Answered { approval: approval.clone(), answer: answer.clone(), by: by.clone() };
-            Ok(Change {
-                entries: vec![Entry::Answered(answered)],
-                work: vec![work_for(&state.backend, run, Millis::now())],
-                out: state.backend.clone(),
-            })
-        });
-        let (state, backend) = changed.await.map_err(|error| refused(run, error))?;
-        if let Some(asked) = state.approvals.iter().find(|asked| asked.id == *approval) {
-            self.command(run, Control::Answered(Box::new(asked.clone())));
-        }
-        self.wake(&backend);
-        Ok(state)
-    }
-}
-
-/// Whether an answer goes with what was asked.
-fn fits(asked: &Approval, answer: &Answer) -> Result<(), RunsError> {
-    if !asked.choices.contains(&answer.choice) {
-        let words: Vec<&str> = asked.choices.iter().map(|choice| choice.word()).collect();
-        let wrong = answer.choice.word();
-        return Err(RunsError::Refused(format!(
-            "`{}` takes {}, not `{wrong}`",
-            asked.id.0,
-            words.join(", ")
-        )));
-    }
-    let lacks = match answer.choice {
-        Choice::Edit if answer.arguments.is_none() => Some("`edit` needs `arguments`"),
-        Choice::Answer if answer.value.is_none() => Some("`answer` needs `value`"),
-        Choice::Edit | Choice::Answer | Choice::Approve | Choice::ApproveAlways | Choice::Deny => None,
-    };
-    match lacks {
-        Some(lacks) => Err(RunsError::Refused(lacks.to_owned())),
-        None => Ok(()),
-    }
-}
-
-fn refused(run: &RunId, error: ChangeError<RunsError>) -> RunsError {
-    match error {
-        ChangeError::NoSuchRun => RunsError::NoSuchRun(run.as_str().to_owned()),
-        ChangeError::Refused(error) => error,
-        ChangeError::Engine(error) => error.into(),
-    }
-}
-
 /// The id of the receipt of an attempt: the run's own for the first one.
 pub(crate) fn receipt_id(run: &RunId, attempt: u32) -> String {
     if attempt <= 1 { run.as_str().to_owned() } else { format!("{run}-{attempt}") }
-}
-
-/// An attempt that can be reached.
-pub(super) struct Live {
-    inner: Arc<Inner>,
-    run: RunId,
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.inner.live().remove(&self.run);
-    }
 }
 
 impl From<Stored> for Numbered {

@@ -265,12 +265,6 @@ impl RunState {
         self.approvals.iter().filter(move |approval| approval.is_open() && !over)
     }
 
-    /// An answer that an earlier attempt got to the same question.
-    pub(crate) fn remembered(&self, tool: &str, input: &Digest) -> Option<&Approval> {
-        let same = |approval: &&Approval| approval.tool == tool && approval.input_sha256 == *input;
-        self.approvals.iter().rev().filter(same).find(|approval| !approval.is_open())
-    }
-
     fn count(&mut self, event: &AgentEvent<'_>) {
         match &event.kind {
             EventKind::ToolCall { .. } => self.spent.tool_calls += 1,

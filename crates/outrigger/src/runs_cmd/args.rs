@@ -176,8 +176,9 @@ impl ToolArg {
     pub(crate) fn member(&self) -> anyhow::Result<(String, Value)> {
         let choice = match self.what.as_bytes().first() {
             Some(b':') => {
-                let value: Value = serde_json::from_str(&self.what[1..])
-                    .with_context(|| format!("--tool {}={} is not JSON after the colon", self.name, self.what))?;
+                let value: Value = serde_json::from_str(&self.what[1..]).with_context(|| {
+                    format!("--tool {}={} is not JSON after the colon", self.name, self.what)
+                })?;
                 json!({"value": value})
             }
             Some(b'?') => json!({"approved": self.what[1..]}),

@@ -13,7 +13,7 @@ use self::args::{Answering, RunsArgs, RunsCommand, Submit};
 use crate::config::Config;
 use crate::daemon::client::{Client, Seen};
 use crate::daemon::place::Place;
-use crate::say::{self, Format};
+use crate::say::Format;
 
 /// The longest request that is read from a file.
 const MAX_REQUEST: u64 = 8 << 20;
@@ -181,7 +181,8 @@ fn request(submit: &Submit) -> anyhow::Result<Value> {
             let text = match path.as_os_str() == "-" {
                 true => read(std::io::stdin(), "standard input")?,
                 false => {
-                    let file = std::fs::File::open(path).with_context(|| format!("{name} cannot be opened"))?;
+                    let file =
+                        std::fs::File::open(path).with_context(|| format!("{name} cannot be opened"))?;
                     read(file, &name.to_string())?
                 }
             };
@@ -199,7 +200,8 @@ fn request(submit: &Submit) -> anyhow::Result<Value> {
     set("id", submit.id.clone().map(Value::from));
     if let Some(path) = &submit.script {
         let name = path.display();
-        let file = std::fs::File::open(path).with_context(|| format!("the script {name} cannot be opened"))?;
+        let file =
+            std::fs::File::open(path).with_context(|| format!("the script {name} cannot be opened"))?;
         set("script", Some(read(file, &name.to_string())?.into()));
     }
     if submit.step {
@@ -207,10 +209,14 @@ fn request(submit: &Submit) -> anyhow::Result<Value> {
     }
     if let Some(root) = &submit.workspace {
         let root = std::path::absolute(root).with_context(|| format!("{} is not a path", root.display()))?;
-        set("workspace", Some(json!({"root": root, "mode": if submit.in_place { "pass_through" } else { "staged" }})));
+        set(
+            "workspace",
+            Some(json!({"root": root, "mode": if submit.in_place { "pass_through" } else { "staged" }})),
+        );
     }
     if !submit.tools.is_empty() {
-        let tools: Map<String, Value> = submit.tools.iter().map(|tool| tool.member()).collect::<anyhow::Result<_>>()?;
+        let tools: Map<String, Value> =
+            submit.tools.iter().map(|tool| tool.member()).collect::<anyhow::Result<_>>()?;
         set("tools", Some(Value::Object(tools)));
     }
     Ok(Value::Object(body))

@@ -20,7 +20,11 @@ pub(super) fn list(page: &Value, format: Format) {
             Format::Text => {
                 let phase = text(run, "phase");
                 let (style, id) = (style(phase), text(run, "id"));
-                anstream::println!("{id:<36}  {style}{phase:<9}{style:#}  {:<10}  {}", text(run, "backend"), printable(text(run, "title")));
+                anstream::println!(
+                    "{id:<36}  {style}{phase:<9}{style:#}  {:<10}  {}",
+                    text(run, "backend"),
+                    printable(text(run, "title"))
+                );
             }
         }
     }
@@ -44,7 +48,11 @@ pub(super) fn run(run: &Value, format: Format) {
         }
     }
     if let Some(receipt) = run.get("receipt").filter(|receipt| receipt.is_object()) {
-        anstream::println!("{DIM}receipt{DIM:#}  {}  sha256 {}", text(receipt, "file"), text(receipt, "sha256"));
+        anstream::println!(
+            "{DIM}receipt{DIM:#}  {}  sha256 {}",
+            text(receipt, "file"),
+            text(receipt, "sha256")
+        );
     }
     let approvals = run.get("approvals").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for approval in approvals.iter().filter(|approval| approval.get("given").is_none_or(Value::is_null)) {
@@ -70,10 +78,19 @@ fn open_approval(run: &str, approval: &Value) {
     let choices = approval.get("choices").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let choices: Vec<&str> = choices.iter().filter_map(Value::as_str).collect();
     let what = format!("{} {}", text(approval, "tool"), short(text(approval, "input")));
-    anstream::println!("{BOLD}{}{BOLD:#}  {}  {DIM}{}{DIM:#}", text(approval, "id"), printable(&what), choices.join(" · "));
+    anstream::println!(
+        "{BOLD}{}{BOLD:#}  {}  {DIM}{}{DIM:#}",
+        text(approval, "id"),
+        printable(&what),
+        choices.join(" · ")
+    );
     anstream::println!("    {DIM}{}{DIM:#}", printable(text(approval, "reason")));
     let id = text(approval, "id");
-    let verb = if choices.contains(&"approve") { format!("approve {run} {id}") } else { format!("answer {run} {id} --value JSON") };
+    let verb = if choices.contains(&"approve") {
+        format!("approve {run} {id}")
+    } else {
+        format!("answer {run} {id} --value JSON")
+    };
     anstream::println!("    outrigger runs {verb}");
 }
 
@@ -105,7 +122,12 @@ pub(super) fn checked(check: &Value, format: Format) -> ExitCode {
         Format::Text if valid => anstream::println!("the receipt holds: {}", text(check, "file")),
         Format::Text => {
             anstream::println!("the receipt does not hold");
-            let problems = check.get("check").and_then(|check| check.get("problems")).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let problems = check
+                .get("check")
+                .and_then(|check| check.get("problems"))
+                .and_then(Value::as_array)
+                .map(Vec::as_slice)
+                .unwrap_or_default();
             for problem in problems {
                 anstream::println!("  {}", printable(problem.as_str().unwrap_or(&problem.to_string())));
             }
@@ -150,21 +172,44 @@ impl Screen {
             "event" => self.event(data.get("event").unwrap_or(&none)),
             "accepted" => {}
             "started" => {
-                let again = if data.get("resumed").and_then(Value::as_bool) == Some(true) { "goes on" } else { "begins" };
-                self.line(&format!("{DIM}attempt {} {again} ({}){DIM:#}", data["attempt"], text(data, "backend")));
+                let again = if data.get("resumed").and_then(Value::as_bool) == Some(true) {
+                    "goes on"
+                } else {
+                    "begins"
+                };
+                self.line(&format!(
+                    "{DIM}attempt {} {again} ({}){DIM:#}",
+                    data["attempt"],
+                    text(data, "backend")
+                ));
             }
-            "suspended" => self.line(&format!("{DIM}stands still: snapshot of {} bytes{DIM:#}", data["snapshot_bytes"])),
+            "suspended" => {
+                self.line(&format!("{DIM}stands still: snapshot of {} bytes{DIM:#}", data["snapshot_bytes"]))
+            }
             "asked" => {
                 self.line("");
-                anstream::println!("{BOLD}waits for you:{BOLD:#} {} {}", text(data, "id"), printable(&format!("{} {}", text(data, "tool"), short(text(data, "input")))));
+                anstream::println!(
+                    "{BOLD}waits for you:{BOLD:#} {} {}",
+                    text(data, "id"),
+                    printable(&format!("{} {}", text(data, "tool"), short(text(data, "input"))))
+                );
             }
             "answered" => {
                 let choice = data.get("answer").map(|answer| text(answer, "choice")).unwrap_or_default();
-                self.line(&format!("{}: {choice} by {}", text(data, "approval"), printable(text(data, "by"))));
+                self.line(&format!(
+                    "{}: {choice} by {}",
+                    text(data, "approval"),
+                    printable(text(data, "by"))
+                ));
             }
             "steered" => self.line(&format!("{DIM}›{DIM:#} {}", printable(text(data, "text")))),
             "cancelling" => self.line(&format!("cancelling: {}", printable(text(data, "why")))),
-            "attempted" => self.line(&format!("attempt {} failed: {}; next: {}", data["attempt"], printable(text(data, "error")), text(data, "next_backend"))),
+            "attempted" => self.line(&format!(
+                "attempt {} failed: {}; next: {}",
+                data["attempt"],
+                printable(text(data, "error")),
+                text(data, "next_backend")
+            )),
             "note" => self.line(&format!("{DIM}{}{DIM:#}", printable(text(data, "text")))),
             "finished" => self.finished(data),
             _ => {}
@@ -184,7 +229,11 @@ impl Screen {
             "assistant_message" => self.line(&printable(member("text"))),
             "tool_call" => {
                 let input = event.get("input").map(Value::to_string).unwrap_or_default();
-                self.line(&format!("{DIM}→{DIM:#} {} {}", printable(member("tool_name")), short(&gist(&input))));
+                self.line(&format!(
+                    "{DIM}→{DIM:#} {} {}",
+                    printable(member("tool_name")),
+                    short(&gist(&input))
+                ));
             }
             "tool_result" => {
                 let output = event.get("output").map(Value::to_string).unwrap_or_default();
@@ -192,7 +241,9 @@ impl Screen {
             }
             "file_changed" => self.line(&format!("{DIM}changed{DIM:#} {}", printable(member("path")))),
             "command_executed" => self.line(&format!("{DIM}ran{DIM:#} {}", short(member("command")))),
-            "warning" | "error" => self.line(&format!("{}: {}", member("type"), printable(member("message")))),
+            "warning" | "error" => {
+                self.line(&format!("{}: {}", member("type"), printable(member("message"))))
+            }
             _ => {}
         }
     }
@@ -206,7 +257,11 @@ impl Screen {
             anstream::println!("{value}");
         }
         if let Some(receipt) = data.get("receipt").filter(|receipt| receipt.is_object()) {
-            anstream::println!("{DIM}receipt {} sha256 {}{DIM:#}", text(receipt, "file"), text(receipt, "sha256"));
+            anstream::println!(
+                "{DIM}receipt {} sha256 {}{DIM:#}",
+                text(receipt, "file"),
+                text(receipt, "sha256")
+            );
         }
     }
 

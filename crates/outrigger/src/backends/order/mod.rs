@@ -24,7 +24,7 @@ use outrigger_abp::protocol::PolicyProfile;
 use outrigger_supervise::driver::Supervisor;
 use tokio::sync::{Notify, mpsc};
 
-pub(crate) use recover::{Recovered, left_behind, recover};
+pub(crate) use recover::{left_behind, recover};
 
 use self::attend::Attendant;
 use self::job::Made;

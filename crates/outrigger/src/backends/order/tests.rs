@@ -266,7 +266,7 @@ fn state(approvals: Vec<Approval>) -> RunState {
         now_ms: 1,
         origin: None,
     };
-    let mut state = RunState::begin(run(), &Line::now(Entry::Accepted(accepted))).unwrap();
+    let mut state = RunState::begin(run(), &Line::now(Entry::Accepted(Box::new(accepted)))).unwrap();
     state.approvals = approvals;
     state
 }

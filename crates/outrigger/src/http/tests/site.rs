@@ -57,6 +57,7 @@ impl Site {
             extensions: Extensions::Off { hint: "set [extensions] home".to_owned() },
             entrance: Entrance::new("secret".to_owned()),
             since: Instant::now(),
+            store_bytes: Box::new(|| 4096),
             address,
             hosts: vec!["box.example".to_owned()],
         });

@@ -30,7 +30,7 @@ const phase = async word => page.locator('h1, .badge').filter({ hasText: word })
 const steps = {
   async link_lets_one_browser_in() {
     await page.goto(link);
-    await page.getByRole('heading', { name: 'Runs' }).waitFor();
+    await page.getByRole('heading', { name: 'Runs', exact: true }).waitFor();
     check(page.url() === base + '/', `it ends at ${page.url()}`);
     const stranger = await browser.newContext();
     const other = await stranger.newPage();

@@ -51,7 +51,13 @@ impl Door {
     }
 
     /// One request with exactly these headers.
-    pub(crate) fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> std::io::Result<Response> {
+    pub(crate) fn raw(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> std::io::Result<Response> {
         let mut reader = self.open(method, path, headers, body)?;
         let (status, headers) = head(&mut reader)?;
         let mut response = Response { status, headers, body: Vec::new() };
@@ -65,7 +71,13 @@ impl Door {
         Ok(response)
     }
 
-    fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> std::io::Result<BufReader<TcpStream>> {
+    fn open(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> std::io::Result<BufReader<TcpStream>> {
         let mut socket = TcpStream::connect(&self.address)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let mut request = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
@@ -85,8 +97,11 @@ impl Door {
     pub(crate) fn stream(&self, path: &str, last_id: Option<u64>) -> std::io::Result<Stream> {
         let bearer = format!("Bearer {}", self.token);
         let last = last_id.map(|id| id.to_string());
-        let mut headers =
-            vec![("host", self.address.as_str()), ("authorization", bearer.as_str()), ("accept", "text/event-stream")];
+        let mut headers = vec![
+            ("host", self.address.as_str()),
+            ("authorization", bearer.as_str()),
+            ("accept", "text/event-stream"),
+        ];
         headers.extend(last.as_deref().map(|last| ("last-event-id", last)));
         let mut reader = self.open("GET", path, &headers, b"")?;
         let (status, _) = head(&mut reader)?;
@@ -155,7 +170,10 @@ impl Response {
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(found, _)| found.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     /// The same, if it has this status.

@@ -1,6 +1,7 @@
 //! `outrigger up`: the daemon as its users meet it, started, killed and started again.
 
 mod browser;
+mod chaos;
 mod door;
 mod up;
 
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-pub(crate) use door::{Door, Response, Stream};
+pub(crate) use door::Door;
 
 use crate::process::{Finished, PATIENCE, Running, Tag, outrigger, wait_until};
 
@@ -122,7 +123,9 @@ impl Daemon {
     }
 
     pub(crate) fn until_over(&self, run: &str) -> Value {
-        self.wait_for(run, |state| ["completed", "failed", "cancelled"].contains(&state["phase"].as_str().unwrap()))
+        self.wait_for(run, |state| {
+            ["completed", "failed", "cancelled"].contains(&state["phase"].as_str().unwrap())
+        })
     }
 
     pub(crate) fn wait_for(&self, run: &str, is: impl Fn(&Value) -> bool) -> Value {
@@ -142,7 +145,8 @@ impl Daemon {
         let mut records = Vec::new();
         loop {
             let after = records.len();
-            let page = self.door.get(&format!("/v1/runs/{run}/events?after={after}&limit=1000")).expect(200).json();
+            let page =
+                self.door.get(&format!("/v1/runs/{run}/events?after={after}&limit=1000")).expect(200).json();
             let page = page["events"].as_array().unwrap().clone();
             if page.is_empty() {
                 return records;

@@ -26,8 +26,9 @@ use crate::backends::tools::{ApprovalRule, Repeat, Tools};
 use crate::engine::sqlite::Sqlite;
 use crate::engine::{Engine, Seq};
 use crate::runs::dispatch::Lane;
+use crate::runs::entry::Entry;
 use crate::runs::{
-    Actor, Answer, Choice, DefaultAnswer, Entry, Line, NewRun, RunId, RunRules, RunState, Runs, RunsOptions,
+    Actor, Answer, Choice, DefaultAnswer, Line, NewRun, RunId, RunRules, RunState, Runs, RunsOptions,
 };
 
 /// Children that are threads of this process and speak through a socket.
