@@ -101,11 +101,19 @@ impl Folder {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(&self.path).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
-            let is_part = path.to_str().is_some_and(|name| name.ends_with(".trace.part"));
+            let Some(stem) = path.to_str().and_then(|name| name.strip_suffix(".trace.part")) else {
+                continue;
+            };
             // One that is locked belongs to somebody who is alive.
-            if is_part && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
-                found.push(path);
+            if !File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+                continue;
             }
+            // It was sealed, and the host was killed before it had cleared up. A second receipt would take the place of the first.
+            if Path::new(&format!("{stem}.json")).exists() {
+                std::fs::remove_file(&path).map_err(|source| RecordError::io("remove", &path, source))?;
+                continue;
+            }
+            found.push(path);
         }
         found.sort();
         Ok(found)

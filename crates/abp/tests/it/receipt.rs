@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use libtest_mimic::Trial;
+use outrigger_abp::conduct;
 use outrigger_abp::protocol::{
     AgentEvent, BackendIdentity, ContractVersion, EventKind, Manifest, Mode, Negotiation, OrderId, Outcome,
     Raw, ReceivedReceipt, RunId, Timestamp, Usage, WorkOrder,
@@ -30,6 +31,7 @@ pub(super) fn trials() -> Vec<Trial> {
         many_at_once_do_not_fork_the_chain,
         a_signature_is_checked_and_a_foreign_one_refused,
         the_record_of_a_killed_host_is_sealed_later,
+        a_host_that_is_killed_after_it_has_sealed_leaves_no_second_receipt,
         a_record_that_is_in_use_is_left_alone,
         a_run_is_recorded_once,
         a_run_may_be_so_long_and_not_longer,
@@ -450,6 +452,24 @@ fn the_record_of_a_killed_host_is_sealed_later() {
     assert!(folder.left_over().unwrap().is_empty());
     std::fs::write(&part[0], "not ours\n").unwrap();
     assert!(matches!(Recorder::recover(&folder, &part[0]), Err(RecordError::NotASpool { .. })));
+}
+
+fn a_host_that_is_killed_after_it_has_sealed_leaves_no_second_receipt() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = folder(&temporary);
+    let mut recorder = Recorder::begin(&folder, &RunId::new("r")).unwrap();
+    recorder.event(&delta("one")).unwrap();
+    recorder.flush().unwrap();
+    let part = folder.beside(&RunId::new("r"), "trace.part");
+    let spooled = std::fs::read(&part).unwrap();
+    let order = order();
+    let sealed = recorder.seal(&closing(&order)).unwrap();
+    // As if the spool had not been cleared away.
+    std::fs::write(&part, spooled).unwrap();
+    assert!(conduct::recover(&folder).unwrap().is_empty());
+    assert!(!part.exists());
+    assert!(verify_chain(&folder).unwrap().is_whole());
+    assert_eq!(folder.newest().unwrap(), Some(sealed.sha256));
 }
 
 fn a_record_that_is_in_use_is_left_alone() {

@@ -189,19 +189,16 @@ fn fits(asked: &Approval, answer: &Answer) -> Result<(), RunsError> {
     if !asked.choices.contains(&answer.choice) {
         let words: Vec<&str> = asked.choices.iter().map(|choice| choice.word()).collect();
         let wrong = answer.choice.word();
-        return Err(RunsError::Refused(format!(
-            "`{}` takes {}, not `{wrong}`",
-            asked.id.0,
-            words.join(", ")
-        )));
+        let message = format!("`{}` takes {}, not `{wrong}`", asked.id.0, words.join(", "));
+        return Err(RequestError::at("choice", message).into());
     }
     let lacks = match answer.choice {
-        Choice::Edit if answer.arguments.is_none() => Some("`edit` needs `arguments`"),
-        Choice::Answer if answer.value.is_none() => Some("`answer` needs `value`"),
+        Choice::Edit if answer.arguments.is_none() => Some(("arguments", "`edit` needs `arguments`")),
+        Choice::Answer if answer.value.is_none() => Some(("value", "`answer` needs `value`")),
         Choice::Edit | Choice::Answer | Choice::Approve | Choice::ApproveAlways | Choice::Deny => None,
     };
     match lacks {
-        Some(lacks) => Err(RunsError::Refused(lacks.to_owned())),
+        Some((field, lacks)) => Err(RequestError::at(field, lacks).into()),
         None => Ok(()),
     }
 }

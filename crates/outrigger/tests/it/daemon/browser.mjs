@@ -41,7 +41,7 @@ const steps = {
   },
   async script_runs_and_a_call_is_answered() {
     await page.goto(base + '/playground');
-    await page.getByLabel('Script').fill("const who = approve('deploy'); `deployed, approved by ${who}`;");
+    await page.getByRole('textbox', { name: 'Script', exact: true }).fill("const who = approve('deploy'); `deployed, approved by ${who}`;");
     await page.getByLabel('Names that you answer yourself').fill('approve');
     await page.getByRole('button', { name: /^Run/ }).click();
     await page.getByRole('article', { name: /approve/ }).waitFor();
