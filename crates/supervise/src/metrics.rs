@@ -158,9 +158,14 @@ impl Registry {
         Self { books: Mutex::new(books) }
     }
 
-    pub(crate) fn add(&self, child: &Child, status: watch::Receiver<ChildStatus>) {
-        let known = Known { name: child.name().to_owned(), status, child: child.downgrade() };
-        self.write(|books| books.children.insert(child.id(), known));
+    pub(crate) fn add(
+        &self,
+        id: ChildId,
+        name: String,
+        status: watch::Receiver<ChildStatus>,
+        child: WeakChild,
+    ) {
+        self.write(|books| books.children.insert(id, Known { name, status, child }));
     }
 
     pub(crate) fn child(&self, id: ChildId) -> Option<Child> {
@@ -228,7 +233,7 @@ mod tests {
             running_since: None,
             ended: None,
         });
-        registry.add(ChildId(1), "a \"b\" \\".into(), status);
+        registry.add(ChildId(1), "a \"b\" \\".into(), status, WeakChild::gone());
         registry.spawned(Incarnation(1));
         registry.spawned(Incarnation(2));
         registry.ended(Cause::Crash);
@@ -248,7 +253,7 @@ mod tests {
             running_since: None,
             ended: None,
         });
-        registry.add(ChildId(1), "a".into(), status);
+        registry.add(ChildId(1), "a".into(), status, WeakChild::gone());
         registry.remove(ChildId(1));
         assert_eq!(registry.snapshot().children, []);
     }

@@ -88,6 +88,12 @@ pub struct Outcome {
 pub(crate) struct WeakChild(Weak<Inner>);
 
 impl WeakChild {
+    /// One that is gone.
+    #[cfg(test)]
+    pub(crate) fn gone() -> Self {
+        Self(Weak::new())
+    }
+
     pub(crate) fn upgrade(&self) -> Option<Child> {
         self.0.upgrade().map(|inner| Child { inner })
     }

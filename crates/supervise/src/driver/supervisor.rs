@@ -108,7 +108,7 @@ impl Supervisor {
             tails: Arc::clone(&tails),
             _owner: owner_alive,
         });
-        self.shared.registry.add(&child, status);
+        self.shared.registry.add(id, spec.name.clone(), status, child.downgrade());
         let ears = Ears { commands, owner, said, said_sender };
         let voice = Voice { status: status_sender, events, sessions, tails };
         tokio::spawn(Driver::new(id, Arc::clone(&self.shared), spec, machine, ears, voice).run());

@@ -1,3 +1,5 @@
+//! Tools as scripts meet them: found by name, called, bounded.
+
 use std::num::NonZeroUsize;
 
 use outrigger_supervise::driver::Settings;
