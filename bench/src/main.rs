@@ -9,6 +9,7 @@
 
 mod abp;
 mod child;
+mod daemon;
 mod figure;
 mod helmor;
 mod lines;
@@ -50,6 +51,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("steerable", Bench::Figures(steerable::bench)),
     ("helmor", Bench::Figures(helmor::bench)),
     ("sep", Bench::Figures(sep::bench)),
+    ("daemon", Bench::Figures(daemon::bench)),
 ];
 
 fn main() -> Result<ExitCode> {

@@ -130,9 +130,9 @@ impl Server {
             behind_tls_proxy,
             body_limit: size(written.body_limit.as_deref(), 8 << 20, 1 << 10..=256 << 20)
                 .map_err(|why| at("body_limit").why(why))?,
-            connections: number(written.connections, 256, 8..=10_000)
+            connections: number(written.connections, 512, 8..=10_000)
                 .map_err(|why| at("connections").why(why))?,
-            requests_per_second: number(written.requests_per_second, 200, 1..=1_000_000)
+            requests_per_second: number(written.requests_per_second, 2000, 1..=1_000_000)
                 .map_err(|why| at("requests_per_second").why(why))?,
         })
     }

@@ -139,8 +139,8 @@ fn a_longest_timeout_is_still_accepted() {
 fn without_a_file_everything_has_a_value() {
     let none = Config::of(Written::default(), None, Path::new("/")).unwrap();
     assert_eq!((none.server.address.to_string(), none.server.port), ("127.0.0.1".to_owned(), 7700));
-    assert_eq!((none.server.body_limit, none.server.connections), (8 << 20, 256));
-    assert_eq!((none.server.requests_per_second, none.server.behind_tls_proxy), (200, false));
+    assert_eq!((none.server.body_limit, none.server.connections), (8 << 20, 512));
+    assert_eq!((none.server.requests_per_second, none.server.behind_tls_proxy), (2000, false));
     assert_eq!(none.store.keep_runs, Duration::from_secs(30 * 86_400));
     assert_eq!((none.store.keep_at_most, none.store.state_dir), (10_000, None));
     assert_eq!((none.runs.queued, none.runs.retries), (10_000, 0));

@@ -2,7 +2,7 @@
 //!
 //! # Theory of operation
 //!
-//! A run begins with an [`Entry::Accepted`] in its log, together with work in the queue of its backend: from then on it cannot be
+//! A run begins with an [`entry::Entry::Accepted`] in its log, together with work in the queue of its backend: from then on it cannot be
 //! lost. The *dispatcher* claims work as backends have room, and gives each [`Backend`] an [`Attempt`]. What the backend tells becomes entries; what entries fold to is the
 //! [`RunState`], which is the head of the log. Every change of a run, by whomever, is an append under the expected length, so that two clicks are one click.
 //!

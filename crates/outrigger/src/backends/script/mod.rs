@@ -3,7 +3,7 @@
 //! # Theory of operation
 //!
 //! Nothing that a script may call is called by its child: every name parks. So each step of a script ends at its next host calls, with a
-//! snapshot that is kept and noted in the log ([`Entry::Suspended`](crate::runs::Entry)) *before* any of them is made. Then
+//! snapshot that is kept and noted in the log ([`Entry::Suspended`](crate::runs::entry::Entry)) *before* any of them is made. Then
 //! [`decide`] says what to do with each: call a tool, give a value, ask a person, refuse. A `tool_call` is in the log before its tool is
 //! begun, and a `tool_result` before the script hears of it. When only people are left the attempt ends *at rest*: nothing is held.
 //!

@@ -96,9 +96,13 @@ const steps = {
   async panel_action_of_an_extension(key) {
     await page.goto(base + '/extensions');
     await page.getByRole('link', { name: new RegExp(key) }).first().click();
-    await page.getByRole('button', { name: 'Pause' }).click();
-    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    await page.getByText('Auto-reply').first().waitFor();
+    await page.getByRole('button', { name: 'Pause or go on' }).click();
+    await page.getByText(/paused/i).first().waitFor();
     await shot('extension');
+    await page.getByRole('button', { name: /^revoke messages.send/i }).click();
+    await page.getByRole('button', { name: /^grant messages.send/i }).waitFor();
+    await shot('revoked');
   },
   async pages_fit_a_phone_and_the_dark() {
     for (const scheme of ['light', 'dark']) {

@@ -71,6 +71,9 @@ fn shots() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../screenshots")
 }
 
+/// An extension with a panel.
+const EXTENSION: &str = "org.example.hello";
+
 /// An agent that listens twice, and so is at work until somebody has spoken twice.
 const SLOW: &str = r#"{"steps":[{"do":"started","message":"begun"},{"do":"listen"},{"do":"listen"}]}"#;
 
@@ -79,8 +82,18 @@ fn a_person_uses_the_dashboard() {
     let tools = "[tools.six]\nvalue = 6\napproval = \"always\"\n\n[runs]\napprove_within = \"1h\"\n";
     let agent = "[backends.slow]\ntype = \"mock\"\nscript = \"slow.json\"\n";
     let home = super::Home::new();
-    std::fs::write(home.folder.path().join("outrigger.toml"), format!("{tools}\n{agent}")).unwrap();
+    std::fs::write(
+        home.folder.path().join("outrigger.toml"),
+        format!("{tools}\n{agent}\n[extensions]\nenabled = true\n"),
+    )
+    .unwrap();
     std::fs::write(home.folder.path().join("slow.json"), SLOW).unwrap();
+    for args in
+        [&["ext", "new", EXTENSION] as &[&str], &["ext", "trust", EXTENSION], &["ext", "grant", EXTENSION]]
+    {
+        let done = home.said(args);
+        assert_eq!(done.code(), 0, "{args:?}: {}", done.stderr);
+    }
     let mut daemon = Daemon::start_in(home, &["--no-example"]);
     let Some(mut person) = Person::new(&daemon.link) else { return };
     person.does("link_lets_one_browser_in");
@@ -112,5 +125,6 @@ fn a_person_uses_the_dashboard() {
     person.tell("answered");
     assert_eq!(person.next()["step"], "done");
 
+    person.does(&format!("panel_action_of_an_extension {EXTENSION}"));
     person.does("pages_fit_a_phone_and_the_dark");
 }
