@@ -323,6 +323,19 @@ fn a_child_that_reports_before_it_asks_gets_its_answer_and_is_not_ended() {
 }
 
 #[test]
+fn a_child_that_asks_twice_about_the_same_call_is_asked_about_once() {
+    let mut run = case().asking().approve("Bash").govern();
+    let input = r#"{"command":"ls"}"#;
+    let id = raised(run.call(0, "Bash", "t1", input));
+    run.says(1, &id, Choice::Allow);
+    assert_eq!(allowed(run.ask_call(2, "q1", "Bash", "t1", input)), "q1");
+    assert_eq!(allowed(run.ask_call(3, "q2", "Bash", "t1", input)), "q2");
+    // Another input under the same id, and the same input under another one, are other calls.
+    raised(run.ask_call(4, "q3", "Bash", "t1", r#"{"command":"rm"}"#));
+    raised(run.ask_call(5, "q4", "Bash", "t2", input));
+}
+
+#[test]
 fn a_child_that_asks_and_then_reports_is_asked_about_once() {
     let mut run = case().asking().approve("Bash").govern();
     let verdict = run.ask_call(1000, "a1", "Bash", "t1", r#"{"command":"ls"}"#);

@@ -1,5 +1,6 @@
 //! `outrigger up`: the daemon as its users meet it, started, killed and started again.
 
+mod agents;
 mod browser;
 mod chaos;
 mod door;
@@ -27,11 +28,13 @@ pub(crate) struct Daemon {
 pub(crate) struct Home {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) tag: Tag,
+    /// What else is in the environment.
+    pub(crate) more: Vec<(&'static str, std::ffi::OsString)>,
 }
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), tag: Tag::new() }
+        Self { folder: tempfile::tempdir().unwrap(), tag: Tag::new(), more: Vec::new() }
     }
 
     pub(crate) fn state(&self) -> PathBuf {
@@ -49,7 +52,8 @@ impl Home {
             .env_remove("XDG_STATE_HOME")
             .env_remove("XDG_DATA_HOME")
             .env_remove("XDG_CONFIG_HOME")
-            .env(name, value);
+            .env(name, value)
+            .envs(self.more.iter().map(|(name, value)| (name, value)));
         command
     }
 
