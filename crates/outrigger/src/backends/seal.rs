@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::engine::{EngineError, ReadLimit, Seq};
 use crate::runs::entry::{Answered, Entry, Line};
 use crate::runs::state::{Moment, Receipt};
-use crate::runs::{Approval, RunId, Teller};
+use crate::runs::{Approval, RunId, Teller, receipt_id};
 
 /// How much of a log is read at once.
 pub(crate) const PAGE: ReadLimit = ReadLimit { records: 256, bytes: 4 << 20 };
@@ -57,21 +57,13 @@ pub(crate) enum SealError {
     Crowded(String),
 }
 
-/// The name of an attempt's receipt: that of the run for the first, `<run>-<n>` for later ones.
-pub(crate) fn receipt_id(run: &RunId, attempt: u32) -> outrigger_abp::protocol::RunId {
-    outrigger_abp::protocol::RunId::new(match attempt {
-        0 | 1 => run.as_str().to_owned(),
-        later => format!("{run}-{later}"),
-    })
-}
-
 /// Seals what the log has of an attempt. Everything that was told must have been flushed.
 pub(crate) async fn seal(
     teller: &Teller,
     folder: &Arc<Folder>,
     sealing: Sealing,
 ) -> Result<Receipt, SealError> {
-    let first = receipt_id(&sealing.run, sealing.attempt);
+    let first = outrigger_abp::protocol::RunId::new(receipt_id(&sealing.run, sealing.attempt));
     let mut name = first.clone();
     for number in 2..=NAMES {
         let (looked, there) = (Arc::clone(folder), name.clone());

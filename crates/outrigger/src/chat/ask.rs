@@ -1,4 +1,4 @@
-//! What the agent asks of the person: approvals and questions, handed to whoever holds the terminal.
+//! What the agent asks of the person: approvals and questions, handed to whoever holds the terminal or the run.
 
 use outrigger_steerable::chat::{BoxFuture, ToolResult};
 use outrigger_steerable::host::{
@@ -10,18 +10,19 @@ use tokio::sync::{mpsc, oneshot};
 const WAITING: usize = 16;
 
 /// One question, and where its answer goes. An answer that nobody gives is a no.
-pub(super) enum Asked {
+#[derive(Debug)]
+pub(crate) enum Asked {
     Approval { request: ApprovalRequest, answer: oneshot::Sender<Decision> },
     Questions { questions: Questions, answer: oneshot::Sender<Result<Answers, String>> },
 }
 
 /// Passes questions on.
-pub(super) struct Asker {
+pub(crate) struct Asker {
     questions: mpsc::Sender<Asked>,
 }
 
 impl Asker {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Asked>) {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Asked>) {
         let (questions, asked) = mpsc::channel(WAITING);
         (Self { questions }, asked)
     }

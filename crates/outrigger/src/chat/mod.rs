@@ -2,7 +2,7 @@
 
 mod archive;
 pub(crate) mod args;
-mod ask;
+pub(crate) mod ask;
 mod keys;
 mod line;
 mod screen;

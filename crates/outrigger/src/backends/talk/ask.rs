@@ -1,71 +1,29 @@
 //! What the agent asks of a person: calls that need consent, and questions. Each waits until the run's log has an answer.
 
 use outrigger_abp::govern::approvals::input_hash;
-use outrigger_steerable::chat::{BoxFuture, ToolResult};
-use outrigger_steerable::host::{
-    Answers, ApprovalRequest, Decision, Questions, Reverse, ToolAnswer, ToolInvocation, Verdict,
-};
+use outrigger_steerable::host::{Answers, Decision, Questions, Verdict};
 use serde_json::{Map, Value, json};
-use tokio::sync::{mpsc, oneshot};
 
 use crate::backends::order::job::Window;
+use crate::chat::ask::Asked;
 use crate::runs::backend::NewApproval;
 use crate::runs::state::Moment;
 use crate::runs::{Answer, Choice, DefaultAnswer};
 
-/// Questions that may wait to be put; an agent asks few at a time.
-const WAITING: usize = 16;
-
 /// What a question is called where tools are.
 const QUESTION: &str = "question";
 
-/// One question, and where its answer goes. An answer that nobody gives is a no.
-#[derive(Debug)]
-pub(super) enum Asked {
-    Approval { request: ApprovalRequest, answer: oneshot::Sender<Decision> },
-    Questions { questions: Questions, answer: oneshot::Sender<Result<Answers, String>> },
-}
-
-/// Passes questions on.
-pub(super) struct Asker {
-    questions: mpsc::Sender<Asked>,
-}
-
-impl Asker {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Asked>) {
-        let (questions, asked) = mpsc::channel(WAITING);
-        (Self { questions }, asked)
-    }
-}
-
-impl Reverse for Asker {
-    fn invoke(&self, call: ToolInvocation) -> BoxFuture<'_, ToolAnswer> {
-        Box::pin(async move { ToolAnswer::Result(ToolResult::unknown(&call.name)) })
-    }
-
-    fn approve(&self, request: ApprovalRequest) -> BoxFuture<'_, Decision> {
-        Box::pin(async move {
-            let (answer, answered) = oneshot::channel();
-            // Nobody is left to ask when either fails.
-            let _ = self.questions.send(Asked::Approval { request, answer }).await;
-            answered
-                .await
-                .unwrap_or_else(|_| Decision::new(Verdict::DenyOnce).because("nobody can be asked any more"))
-        })
-    }
-
-    fn ask(&self, questions: Questions) -> BoxFuture<'_, Result<Answers, String>> {
-        Box::pin(async move {
-            let (answer, answered) = oneshot::channel();
-            let _ = self.questions.send(Asked::Questions { questions, answer }).await;
-            answered.await.unwrap_or_else(|_| Err("nobody can be asked any more".to_owned()))
-        })
-    }
-}
-
-impl Asked {
+/// A question as the daemon puts it to people.
+pub(super) trait Put {
     /// As a person gets it.
-    pub(super) fn put(&self, key: String, deadline: Option<Moment>, window: Window) -> NewApproval {
+    fn put(&self, key: String, deadline: Option<Moment>, window: Window) -> NewApproval;
+
+    /// Gives the answer to whoever waits; they may have stopped waiting.
+    fn give(self, answer: &Answer, by: &str);
+}
+
+impl Put for Asked {
+    fn put(&self, key: String, deadline: Option<Moment>, window: Window) -> NewApproval {
         match self {
             Self::Approval { request, .. } => {
                 let input = Value::Object(request.arguments.clone()).to_string();
@@ -101,8 +59,7 @@ impl Asked {
         }
     }
 
-    /// Gives the answer to whoever waits; they may have stopped waiting.
-    pub(super) fn give(self, answer: &Answer, by: &str) {
+    fn give(self, answer: &Answer, by: &str) {
         match self {
             Self::Approval { answer: waiting, .. } => drop(waiting.send(decision(answer, by))),
             Self::Questions { questions, answer: waiting } => {
@@ -158,7 +115,10 @@ fn filled(questions: &Questions, answer: &Answer, by: &str) -> Result<Answers, S
 
 #[cfg(test)]
 mod tests {
+    use outrigger_steerable::host::{ApprovalRequest, Reverse};
+
     use super::*;
+    use crate::chat::ask::Asker;
 
     fn answer(choice: Choice) -> Answer {
         Answer::plain(choice)

@@ -14,13 +14,14 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::ask::{Asked, Asker};
+use super::ask::Put;
 use super::ending::{End, Stop};
 use super::translate::{self, Translator};
 use super::{Talk, capabilities, runtime, terms, thread};
 use crate::backends::order::job::{self, Window};
 use crate::backends::order::memory::Memory;
 use crate::backends::seal::{self, Sealing};
+use crate::chat::ask::{Asked, Asker};
 use crate::runs::backend::{Again, NotHeard};
 use crate::runs::state::Moment;
 use crate::runs::{Answer, Approval, Attempt, Choice, Concluded, Control, Ended, NewRun, RunId, Teller};
