@@ -68,7 +68,7 @@ async fn an_approval_is_answered_once_and_the_second_hears_who_was_first() {
     assert!(short < 3000 && full > 5000, "{short} {full}");
 
     let wrong = site.post(answer, json!({ "choice": "edit", "arguments": [] })).await;
-    assert_eq!(wrong.problem(), (409, "refused".to_owned()));
+    assert_eq!(wrong.problem(), (422, "bad_request".to_owned()));
     let given = site.ask("POST", answer, &["X-Outrigger-Actor: cli"], r#"{"choice":"approve"}"#).await;
     assert_eq!(given.status, 200, "{}", given.text());
     let late = site.post(answer, json!({ "choice": "deny" })).await;
