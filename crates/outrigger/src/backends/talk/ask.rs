@@ -192,6 +192,6 @@ mod tests {
             );
             drop(one);
         });
-        assert_eq!(answers, Err("nobody can be asked any more".to_owned()));
+        assert_eq!(answers, Err("nobody is here to answer".to_owned()));
     }
 }
