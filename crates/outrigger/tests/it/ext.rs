@@ -218,7 +218,10 @@ fn a_file_that_changed_after_it_was_trusted_does_not_start() {
     stop(up);
     assert_eq!(place.run("home", &["trust", HELLO]).code(), 0);
     let up = place.up("home", &[]);
-    assert_eq!(place.run("home", &["enable", HELLO]).code(), 0);
+    // What was disabled stays so until somebody says otherwise.
+    place.until("home", HELLO, "disabled");
+    let enabled = place.run("home", &["enable", HELLO]);
+    assert_eq!(enabled.code(), 0, "{}", enabled.stderr);
     place.until("home", HELLO, "ready");
     stop(up);
 }
