@@ -1,6 +1,6 @@
 //! Children that lie, hang, flood and die: each ends in the right state, with a report that says why.
 
-use crate::process::{PATIENCE, Running, Tag, finish, outrigger, wait_until};
+use crate::process::{PATIENCE, Running, Tag, finish, outrigger, quiet, wait_until};
 
 /// The host must never hold more than this, whatever a child does.
 const HOST_MEMORY: u64 = 64 << 20;
@@ -158,6 +158,7 @@ fn a_slow_reader_makes_the_child_wait_and_loses_nothing() {
 
 /// Starts `exec` on a child that floods, with nobody reading what comes out, ends it, and waits for the end.
 fn ended_without_a_reader(options: &[&str], end: impl Fn(u32)) {
+    let _quiet = quiet();
     let tag = Tag::new();
     let mut args = vec!["exec", "--env", tag.as_arg(), "--term-within", "100ms"];
     args.extend_from_slice(options);

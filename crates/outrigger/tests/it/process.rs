@@ -54,6 +54,12 @@ impl Tag {
     }
 }
 
+/// Held by tests that take the whole machine, and by those that look at a single moment, so that they do not meet.
+pub(crate) fn quiet() -> std::sync::MutexGuard<'static, ()> {
+    static QUIET: Mutex<()> = Mutex::new(());
+    QUIET.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// Polls for a condition of the outside world that sends no event.
 pub(crate) fn wait_until(within: Duration, mut condition: impl FnMut() -> bool) -> Result<(), ()> {
     let deadline = Instant::now() + within;

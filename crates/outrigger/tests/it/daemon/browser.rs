@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 
 use super::{Daemon, asking};
+use crate::process::quiet;
 
 /// A browser with a person before it.
 struct Person {
@@ -79,6 +80,7 @@ const SLOW: &str = r#"{"steps":[{"do":"started","message":"begun"},{"do":"listen
 
 #[test]
 fn a_person_uses_the_dashboard() {
+    let _quiet = quiet();
     let tools = "[tools.six]\nvalue = 6\napproval = \"always\"\n\n[runs]\napprove_within = \"1h\"\n";
     let agent = "[backends.slow]\ntype = \"mock\"\nscript = \"slow.json\"\n";
     let home = super::Home::new();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::door::Door;
 use super::{Daemon, Home};
-use crate::process::outrigger;
+use crate::process::{outrigger, quiet};
 
 const RUNS: usize = 500;
 const KILLS: usize = 20;
@@ -94,6 +94,7 @@ fn answer_all(door: &Door, stop: &AtomicBool) {
 
 #[test]
 fn five_hundred_runs_survive_twenty_kills() {
+    let _quiet = quiet();
     let home = Home::new();
     let script = r#"{"steps":[{"do":"started","message":"begun"},{"do":"delta","text":"word ","times":20},{"do":"tool","tool_name":"Read","input":{"file_path":"a"},"output":"b"},{"do":"message","text":"done: {task}"}]}"#;
     std::fs::write(home.folder.path().join("child.json"), script).unwrap();
