@@ -89,6 +89,8 @@ impl Client {
     }
 
     async fn send(&self, request: reqwest::RequestBuilder, path: &str) -> anyhow::Result<Value> {
+        // Whoever reads the log sees where it was done.
+        let request = request.header("x-outrigger-actor", "cli");
         let response = request.bearer_auth(&self.token).timeout(PATIENCE).send().await;
         let response = response.map_err(|error| self.gone(&error))?;
         let status = response.status();

@@ -64,30 +64,36 @@ pub(super) async fn answer(
 }
 
 pub(super) async fn approve(
-    State(door): State<Arc<Door>>,
-    OfRun(run): OfRun,
-    Extension(by): Extension<Actor>,
+    door: State<Arc<Door>>,
+    run: OfRun,
+    by: Extension<Actor>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let Verdict { approval, reason } = read::json(&headers, &body)?;
-    let state = door.app.runs.show(&run).await?;
-    let approval = meant(&state, approval)?;
-    let answer = Answer { reason, ..Answer::plain(Choice::Approve) };
-    Ok(Json(view::run(&door.app.runs.answer(&run, &approval, answer, by).await?)))
+    say(door, run, by, &read::json(&headers, &body)?, Choice::Approve).await
 }
 
 pub(super) async fn deny(
-    State(door): State<Arc<Door>>,
-    OfRun(run): OfRun,
-    Extension(by): Extension<Actor>,
+    door: State<Arc<Door>>,
+    run: OfRun,
+    by: Extension<Actor>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    let Verdict { approval, reason } = read::json(&headers, &body)?;
+    say(door, run, by, &read::json(&headers, &body)?, Choice::Deny).await
+}
+
+/// A bare yes or no.
+async fn say(
+    State(door): State<Arc<Door>>,
+    OfRun(run): OfRun,
+    Extension(by): Extension<Actor>,
+    verdict: &Verdict,
+    choice: Choice,
+) -> Result<Json<Value>, Problem> {
     let state = door.app.runs.show(&run).await?;
-    let approval = meant(&state, approval)?;
-    let answer = Answer { reason, ..Answer::plain(Choice::Deny) };
+    let approval = meant(&state, verdict.approval.clone())?;
+    let answer = Answer { reason: verdict.reason.clone(), ..Answer::plain(choice) };
     Ok(Json(view::run(&door.app.runs.answer(&run, &approval, answer, by).await?)))
 }
 

@@ -19,8 +19,6 @@ use super::view;
 use crate::engine::{Begun, Seq};
 use crate::runs::{Actor, ListQuery, NewRun, Phase, RunId, RunState, RunsError};
 
-/// The longest text that somebody says to an agent.
-const MAX_SAID: usize = 64 << 10;
 /// The longest reason.
 const MAX_WHY: usize = 2000;
 
@@ -139,13 +137,6 @@ pub(super) async fn steer(
     body: Bytes,
 ) -> Result<Json<Value>, Problem> {
     let Steer { text } = read::json(&headers, &body)?;
-    if text.trim().is_empty() {
-        return Err(Problem::unfit("text", "there is nothing in `text`"));
-    }
-    if text.len() > MAX_SAID {
-        let message = format!("`text` has {} bytes; it may have {MAX_SAID}", text.len());
-        return Err(Problem::unfit("text", message));
-    }
     Ok(Json(view::run(&door.app.runs.steer(&run, text, by).await?)))
 }
 

@@ -403,10 +403,9 @@ impl Runs {
     pub(crate) async fn steer(&self, run: &RunId, text: String, by: Actor) -> Result<RunState, RunsError> {
         let inner = &self.inner;
         if text.trim().is_empty() || text.len() > MAX_STEER {
-            return Err(RunsError::Refused(format!(
-                "what is said has {} bytes; it may have 1 to {MAX_STEER}",
-                text.len()
-            )));
+            let message =
+                format!("`text` has {} bytes; it may have 1 to {MAX_STEER}, not only blanks", text.len());
+            return Err(RequestError::at("text", message).into());
         }
         let cell = inner.cells.hold(run);
         let changed = cell.change(|state| {

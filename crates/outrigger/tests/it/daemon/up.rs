@@ -131,6 +131,7 @@ fn the_command_line_does_what_the_api_does() {
     let beginning = &run[..13];
     let answered = daemon.home.said(&["runs", "answer", beginning, "--value", "\"Ada\""]);
     assert_eq!(answered.code(), 0, "{}", answered.stderr);
+    assert_eq!(daemon.show(&run)["approvals"][0]["given"]["by"], "cli");
     let watched = daemon.home.said(&["runs", "watch", "last"]);
     assert_eq!(watched.code(), 0, "{}", watched.stderr);
     assert!(watched.stdout.contains("\"hello Ada\""), "{}", watched.stdout);
