@@ -207,9 +207,10 @@ impl Daemon {
     /// A reader of the events of a run.
     fn reader(&self, run: &str) -> Result<BufReader<TcpStream>> {
         let mut socket = TcpStream::connect(&self.address)?;
-        socket.write_all(
-            self.head("GET", &format!("/v1/runs/{run}/events"), "text/event-stream", 0).as_bytes(),
-        )?;
+        let head = self.head("GET", &format!("/v1/runs/{run}/events"), "text/event-stream", 0);
+        // So that the end of the events is the end of what there is to read.
+        let head = head.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
+        socket.write_all(head.as_bytes())?;
         Ok(BufReader::new(socket))
     }
 

@@ -19,6 +19,7 @@ use super::{assemble, browser, example};
 use crate::args::StdinArg;
 use crate::config::Config;
 use crate::exec::owner::{Owner, Wish};
+use crate::http;
 use crate::runs::service::Complaints;
 use crate::say::{self, Format, label};
 
@@ -87,7 +88,7 @@ async fn go(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
     let complaints = complaints(format);
     let store = opened.clone();
     let built = assemble::assemble(&config, &place, Arc::new(opened), complaints).await?;
-    let listener = bind(&args, &config).await?;
+    let listener = bind(&args, &config)?;
     let address = listener.local_addr().context("the port cannot be told")?;
     let entrance = Entrance::new(place.token()?);
     let code = entrance.code().context("the system has no randomness to give")?;
@@ -102,12 +103,8 @@ async fn go(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
         hosts: config.server.hosts.clone(),
     });
     let (leave, leaving) = watch::channel(false);
-    let mut serving = tokio::spawn(crate::http::serve(
-        listener,
-        Arc::clone(&app),
-        assemble::limits(&config),
-        gone(leaving),
-    ));
+    let mut serving =
+        tokio::spawn(http::serve(listener, Arc::clone(&app), assemble::limits(&config), gone(leaving)));
     built.runs.work();
     if is_new && !args.no_example {
         example::submit(&built.runs).await.context("the example cannot be made")?;
@@ -203,18 +200,17 @@ async fn link(place: &Place, format: Format) -> anyhow::Result<ExitCode> {
 }
 
 /// The port that was asked for, or the first free one.
-async fn bind(args: &UpArgs, config: &Config) -> anyhow::Result<TcpListener> {
+fn bind(args: &UpArgs, config: &Config) -> anyhow::Result<TcpListener> {
     let ip: IpAddr = config.server.address;
     if let Some(port) = args.port {
         let address = SocketAddr::new(ip, port);
-        return TcpListener::bind(address)
-            .await
+        return http::listen(address)
             .with_context(|| format!("{address} cannot be listened on; --port takes another"));
     }
     let first = config.server.port;
     let mut last = None;
     for port in (first..=first.saturating_add(PORTS)).filter(|port| *port > 0) {
-        match TcpListener::bind(SocketAddr::new(ip, port)).await {
+        match http::listen(SocketAddr::new(ip, port)) {
             Ok(listener) => return Ok(listener),
             Err(error) => last = Some(error),
         }

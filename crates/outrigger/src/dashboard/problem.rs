@@ -40,7 +40,7 @@ impl From<RunsError> for Problem {
             RunsError::Answered { .. } | RunsError::Phase { .. } => StatusCode::CONFLICT,
             RunsError::Refused(_) | RunsError::Request(_) => StatusCode::UNPROCESSABLE_ENTITY,
             RunsError::Full { .. } | RunsError::Draining => StatusCode::SERVICE_UNAVAILABLE,
-            RunsError::Engine(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            RunsError::Unreadable { .. } | RunsError::Engine(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())
     }

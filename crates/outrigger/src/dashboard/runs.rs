@@ -13,9 +13,8 @@ use super::parts::{Icon, ago, count, icon, money, phase_badge, span, ticking};
 use super::{Answer, sent};
 use crate::daemon::App;
 use crate::engine::Begun;
-use crate::runs::approval::Approval;
 use crate::runs::state::Moment;
-use crate::runs::{ListQuery, Phase, RunState};
+use crate::runs::{ListQuery, Phase, RunState, Waiting};
 
 /// Runs on a page.
 const ON_A_PAGE: usize = 50;
@@ -40,7 +39,7 @@ pub(super) struct RunsPage {
     pub(super) runs: Vec<RunState>,
     pub(super) next: Option<Begun>,
     pub(super) counts: Vec<(Phase, u64)>,
-    pub(super) waiting: Vec<(RunState, Approval)>,
+    pub(super) waiting: Vec<Waiting>,
     pub(super) phase: Option<Phase>,
     pub(super) words: String,
     pub(super) first_page: bool,
@@ -114,7 +113,7 @@ fn strip(view: &RunsPage) -> Markup {
             @if !view.waiting.is_empty() {
                 h2 #waiting-title.strip-title { (icon(Icon::Hand)) "Waiting for you" span.pill { (view.waiting.len()) } }
                 ul.waiting {
-                    @for (run, approval) in &view.waiting[..shown] { (waiting_row(&run.id, &run.title, approval, view.now)) }
+                    @for waiting in &view.waiting[..shown] { (waiting_row(&waiting.run, &waiting.title, &waiting.approval, view.now)) }
                 }
                 @if shown < view.waiting.len() {
                     p.hint { a href="/?phase=waiting" { "and " (view.waiting.len() - shown) " more" } }

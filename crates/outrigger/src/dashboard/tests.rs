@@ -14,7 +14,7 @@ use super::run::story::{MAX_SAID, MAX_SPANS};
 use super::sidecars::Sidecar;
 use super::{agents, chat, extensions, help, new_run, playground, run, runs, sidecars};
 use crate::engine::Begun;
-use crate::runs::{Phase, RunState};
+use crate::runs::{Phase, RunState, Waiting};
 
 const PATCH: &[u8] = b"diff --git a/src/parser.rs b/src/parser.rs\nindex 1..2 100644\n--- a/src/parser.rs\n+++ b/src/parser.rs\n@@ -10,6 +10,9 @@ pub fn parse(input: &str) -> Result<Vec<Token>, ParseError> {\n     let mut tokens = Vec::new();\n-    let first = input.chars().next().ok_or(ParseError::Empty)?;\n+    if input.is_empty() {\n+        return Ok(tokens);\n+    }\n     for (at, c) in input.char_indices() {\n         tokens.push(Token::new(at, c));\n     }\ndiff --git a/tests/empty.rs b/tests/empty.rs\nnew file mode 100644\n--- /dev/null\n+++ b/tests/empty.rs\n@@ -0,0 +1,4 @@\n+#[test]\n+fn an_empty_input_has_no_tokens() {\n+    assert_eq!(parse(\"\"), Ok(vec![]));\n+}\n";
 
@@ -22,7 +22,12 @@ fn runs_page(states: Vec<RunState>) -> Markup {
     let waiting = states
         .iter()
         .flat_map(|state| {
-            state.open_approvals().map(|approval| (state.clone(), approval.clone())).collect::<Vec<_>>()
+            state.open_approvals().map(|approval| Waiting {
+                run: state.id.clone(),
+                title: state.title.clone(),
+                backend: state.backend.clone(),
+                approval: approval.clone(),
+            })
         })
         .collect();
     let counts = Phase::ALL

@@ -20,7 +20,7 @@ use crate::runs::BackendView;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub(super) async fn health(State(door): State<Arc<Door>>) -> Response {
-    let leaving = door.is_leaving();
+    let leaving = door.is_leaving() || door.app.runs.is_draining();
     let status = if leaving { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
     (status, Json(json!({ "ok": !leaving, "version": VERSION, "draining": leaving }))).into_response()
 }

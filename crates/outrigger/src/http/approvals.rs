@@ -14,7 +14,7 @@ use super::door::Door;
 use super::problem::Problem;
 use super::read::{self, Named, OfRun, Query};
 use super::view;
-use crate::runs::{Actor, Answer, ApprovalId, Choice, RunState};
+use crate::runs::{Actor, Answer, ApprovalId, Choice, RunState, Waiting};
 
 /// A yes or a no.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -31,8 +31,7 @@ pub(super) struct Verdict {
 pub(super) async fn waiting(State(door): State<Arc<Door>>, uri: Uri) -> Result<Json<Value>, Problem> {
     let limit = Query::of(&uri, &["limit"])?.limit(200, 1000)?;
     let waiting = door.app.runs.waiting().await?;
-    let shown: Vec<Value> =
-        waiting.iter().take(limit).map(|(state, asked)| view::approval(state, asked)).collect();
+    let shown: Vec<Value> = waiting.iter().take(limit).map(view::approval).collect();
     Ok(Json(json!({ "approvals": shown, "total": waiting.len() })))
 }
 
@@ -41,9 +40,9 @@ pub(super) async fn show(
     OfRun(run): OfRun,
     Named(names): Named,
 ) -> Result<Json<Value>, Problem> {
-    let state = door.app.runs.show(&run).await?;
+    let RunState { title, backend, .. } = door.app.runs.show(&run).await?;
     let approval = door.app.runs.approval(&run, &second(names)).await?;
-    Ok(Json(view::approval(&state, &approval)))
+    Ok(Json(view::approval(&Waiting { run, title, backend, approval })))
 }
 
 /// The approval that a path names after its run.
@@ -58,9 +57,9 @@ pub(super) async fn answer(
     Extension(by): Extension<Actor>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<view::Run>, Problem> {
     let answer: Answer = read::json(&headers, &body)?;
-    Ok(Json(view::run(&door.app.runs.answer(&run, &second(names), answer, by).await?)))
+    Ok(Json(view::run(door.app.runs.answer(&run, &second(names), answer, by).await?)))
 }
 
 pub(super) async fn approve(
@@ -69,7 +68,7 @@ pub(super) async fn approve(
     by: Extension<Actor>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<view::Run>, Problem> {
     say(door, run, by, &read::json(&headers, &body)?, Choice::Approve).await
 }
 
@@ -79,7 +78,7 @@ pub(super) async fn deny(
     by: Extension<Actor>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<view::Run>, Problem> {
     say(door, run, by, &read::json(&headers, &body)?, Choice::Deny).await
 }
 
@@ -90,11 +89,11 @@ async fn say(
     Extension(by): Extension<Actor>,
     verdict: &Verdict,
     choice: Choice,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<view::Run>, Problem> {
     let state = door.app.runs.show(&run).await?;
     let approval = meant(&state, verdict.approval.clone())?;
     let answer = Answer { reason: verdict.reason.clone(), ..Answer::plain(choice) };
-    Ok(Json(view::run(&door.app.runs.answer(&run, &approval, answer, by).await?)))
+    Ok(Json(view::run(door.app.runs.answer(&run, &approval, answer, by).await?)))
 }
 
 /// The approval that somebody means who may not have named it.

@@ -39,11 +39,12 @@ mod tests;
 mod view;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::Response;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
@@ -54,6 +55,24 @@ use self::connection::{Handle, Places};
 use self::door::Door;
 use self::problem::Problem;
 use crate::daemon::App;
+
+/// How much the kernel holds for somebody who does not read. It would take megabytes for each, and readers that sleep would be
+/// fed at the cost of those that are awake.
+const UNREAD_BYTES: u32 = 128 << 10;
+
+/// Connections that may wait to be taken.
+const BACKLOG: u32 = 1024;
+
+/// Listens at an address.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A daemon that comes back finds the connections of the one before it still closing.
+    socket.set_reuseaddr(true)?;
+    // Connections have it from their listener.
+    socket.set_send_buffer_size(UNREAD_BYTES)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
 
 /// Serves the API and the dashboard until `shutdown` ends. Then streams end at once, and requests under way are finished as far
 /// as the limits give them time.

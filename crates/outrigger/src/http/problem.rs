@@ -150,7 +150,7 @@ impl From<RunsError> for Problem {
             RunsError::Request(error) => error.into(),
             RunsError::Full { .. } => Self::busy("queue_full", message, Duration::from_secs(5)),
             RunsError::Draining => Self::busy("draining", message, Duration::from_secs(5)),
-            RunsError::Engine(_) => Self::own(message),
+            RunsError::Unreadable { .. } | RunsError::Engine(_) => Self::own(message),
         }
     }
 }

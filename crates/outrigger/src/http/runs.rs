@@ -9,8 +9,8 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::door::Door;
 use super::problem::Problem;
@@ -72,7 +72,7 @@ pub(super) async fn submit(
         Some(Err(_)) | None => Known::New,
     };
     let state = door.app.runs.submit(new, by).await?;
-    Ok(begun(&state, known))
+    Ok(begun(state, known))
 }
 
 /// Whether a run was there before.
@@ -83,17 +83,24 @@ enum Known {
 }
 
 /// A run that there is now.
-fn begun(state: &RunState, known: Known) -> Response {
+fn begun(state: RunState, known: Known) -> Response {
+    let at = view::path(&state.id);
     let run = Json(view::run(state));
     match known {
         Known::Before => run.into_response(),
-        Known::New => {
-            (StatusCode::CREATED, [(LOCATION, format!("/v1/runs/{}", state.id))], run).into_response()
-        }
+        Known::New => (StatusCode::CREATED, [(LOCATION, at)], run).into_response(),
     }
 }
 
-pub(super) async fn list(State(door): State<Arc<Door>>, uri: Uri) -> Result<Json<Value>, Problem> {
+/// A page of runs.
+#[derive(Debug, Serialize)]
+pub(super) struct Listed {
+    runs: Vec<view::Run>,
+    /// Where the next page begins.
+    next: Option<u64>,
+}
+
+pub(super) async fn list(State(door): State<Arc<Door>>, uri: Uri) -> Result<Json<Listed>, Problem> {
     let query = Query::of(&uri, &["phase", "before", "limit"])?;
     let mut phases = Vec::new();
     for word in query.words("phase") {
@@ -102,8 +109,8 @@ pub(super) async fn list(State(door): State<Arc<Door>>, uri: Uri) -> Result<Json
     let before = query.number("before")?.map(Begun);
     let wanted = ListQuery { phases, before, limit: query.limit(50, 200)? };
     let page = door.app.runs.list(wanted).await?;
-    let runs: Vec<Value> = page.runs.iter().map(view::run).collect();
-    Ok(Json(json!({ "runs": runs, "next": page.next.map(|begun| begun.0) })))
+    let runs = page.runs.into_iter().map(view::run).collect();
+    Ok(Json(Listed { runs, next: page.next.map(|begun| begun.0) }))
 }
 
 fn phase(word: &str) -> Result<Phase, Problem> {
@@ -113,8 +120,11 @@ fn phase(word: &str) -> Result<Phase, Problem> {
     })
 }
 
-pub(super) async fn show(State(door): State<Arc<Door>>, OfRun(run): OfRun) -> Result<Json<Value>, Problem> {
-    Ok(Json(view::run(&door.app.runs.show(&run).await?)))
+pub(super) async fn show(
+    State(door): State<Arc<Door>>,
+    OfRun(run): OfRun,
+) -> Result<Json<view::Run>, Problem> {
+    Ok(Json(view::run(door.app.runs.show(&run).await?)))
 }
 
 pub(super) async fn request(
@@ -135,9 +145,9 @@ pub(super) async fn steer(
     Extension(by): Extension<Actor>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<view::Run>, Problem> {
     let Steer { text } = read::json(&headers, &body)?;
-    Ok(Json(view::run(&door.app.runs.steer(&run, text, by).await?)))
+    Ok(Json(view::run(door.app.runs.steer(&run, text, by).await?)))
 }
 
 pub(super) async fn cancel(
@@ -146,7 +156,7 @@ pub(super) async fn cancel(
     Extension(by): Extension<Actor>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<view::Run>, Problem> {
     let Cancel { why } = read::json(&headers, &body)?;
     let why = match why {
         Some(why) if why.chars().count() > MAX_WHY => {
@@ -155,7 +165,7 @@ pub(super) async fn cancel(
         Some(why) if !why.trim().is_empty() => why,
         Some(_) | None => format!("cancelled by {}", by.0),
     };
-    Ok(Json(view::run(&door.app.runs.cancel(&run, why, by).await?)))
+    Ok(Json(view::run(door.app.runs.cancel(&run, why, by).await?)))
 }
 
 pub(super) async fn resume(
@@ -167,7 +177,8 @@ pub(super) async fn resume(
 ) -> Result<Response, Problem> {
     let Nothing {} = read::json(&headers, &body)?;
     let state = door.app.runs.resume(&run, by).await?;
-    Ok(begun(&state, if state.id == run { Known::Before } else { Known::New }))
+    let known = if state.id == run { Known::Before } else { Known::New };
+    Ok(begun(state, known))
 }
 
 pub(super) async fn fork(
@@ -179,7 +190,7 @@ pub(super) async fn fork(
 ) -> Result<Response, Problem> {
     let Fork { at } = read::json(&headers, &body)?;
     let state = door.app.runs.fork(&run, at.map(Seq), by).await?;
-    Ok(begun(&state, Known::New))
+    Ok(begun(state, Known::New))
 }
 
 pub(super) async fn replay(
@@ -191,5 +202,5 @@ pub(super) async fn replay(
 ) -> Result<Response, Problem> {
     let Nothing {} = read::json(&headers, &body)?;
     let state = door.app.runs.replay(&run, by).await?;
-    Ok(begun(&state, Known::New))
+    Ok(begun(state, Known::New))
 }

@@ -28,7 +28,9 @@ impl Summaries {
         {
             return Ok(json.clone());
         }
-        let json = Bytes::from(view::run(&runs.show(run).await?).to_string());
+        let shown = view::run(runs.show(run).await?);
+        // Strings, numbers, and maps whose keys are strings: JSON has them all.
+        let json = Bytes::from(serde_json::to_vec(&shown).unwrap_or_default());
         let mut kept = self.kept();
         if kept.len() >= KEPT {
             kept.clear();

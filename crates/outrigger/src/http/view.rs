@@ -2,55 +2,74 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::runs::{Approval, RunState};
+use crate::runs::{RunId, RunState, Waiting};
 
-/// A run.
-pub(super) fn run(state: &RunState) -> Value {
-    // Strings, numbers, and maps whose keys are strings: JSON has them all.
-    let mut members = match serde_json::to_value(state) {
-        Ok(Value::Object(members)) => members,
-        Ok(_) | Err(_) => Map::new(),
-    };
-    if let Some(patch) = &state.patch {
-        members.insert("patch".to_owned(), file_name(patch).into());
-    }
-    members.insert("links".to_owned(), links(state));
-    Value::Object(members)
+/// A run. Written as it is, not by way of a [`Value`]: lists have hundreds of them.
+#[derive(Debug, Serialize)]
+pub(super) struct Run {
+    #[serde(flatten)]
+    state: RunState,
+    links: Links,
+}
+
+#[derive(Debug, Serialize)]
+struct Links {
+    #[serde(rename = "self")]
+    own: String,
+    request: String,
+    events: String,
+    page: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt_check: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+}
+
+/// A run with its links.
+pub(super) fn run(mut state: RunState) -> Run {
+    let links = links(&state);
+    state.patch = state.patch.map(file_name);
+    Run { state, links }
 }
 
 /// An approval that waits, with the run that it belongs to.
-pub(super) fn approval(state: &RunState, approval: &Approval) -> Value {
+pub(super) fn approval(waiting: &Waiting) -> Value {
+    let Waiting { run, title, backend, approval } = waiting;
     json!({
-        "run": state.id,
-        "title": state.title,
-        "backend": state.backend,
+        "run": run,
+        "title": title,
+        "backend": backend,
         "approval": approval,
         "links": {
-            "answer": format!("/v1/runs/{}/approvals/{}", state.id, approval.id.0),
-            "run": format!("/v1/runs/{}", state.id),
-            "page": format!("/runs/{}", state.id),
+            "answer": format!("/v1/runs/{run}/approvals/{}", approval.id.0),
+            "run": format!("/v1/runs/{run}"),
+            "page": format!("/runs/{run}"),
         },
     })
 }
 
-fn links(state: &RunState) -> Value {
-    let own = format!("/v1/runs/{}", state.id);
-    let mut links = Map::new();
-    let mut link = |name: &str, path: String| links.insert(name.to_owned(), path.into());
-    link("request", format!("{own}/request"));
-    link("events", format!("{own}/events"));
-    link("page", format!("/runs/{}", state.id));
-    if state.receipt.is_some() {
-        link("receipt", format!("{own}/receipt"));
-        link("receipt_check", format!("{own}/receipt/check"));
+fn links(state: &RunState) -> Links {
+    let own = path(&state.id);
+    let receipt = state.receipt.is_some();
+    Links {
+        request: format!("{own}/request"),
+        events: format!("{own}/events"),
+        page: format!("/runs/{}", state.id),
+        receipt: receipt.then(|| format!("{own}/receipt")),
+        receipt_check: receipt.then(|| format!("{own}/receipt/check")),
+        patch: state.patch.is_some().then(|| format!("{own}/patch")),
+        own,
     }
-    if state.patch.is_some() {
-        link("patch", format!("{own}/patch"));
-    }
-    link("self", own);
-    Value::Object(links)
+}
+
+/// Where a run is.
+pub(super) fn path(run: &RunId) -> String {
+    format!("/v1/runs/{run}")
 }
 
 /// The name of a file without its folder.

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use super::approval::Approval;
 use super::entry::{Entry, Line};
 use super::id::RunId;
+use super::service::Waiting;
 use super::state::RunState;
 use crate::engine::{Append, AppendError, Engine, EngineError, NewHead, Seq, Work};
 
@@ -141,6 +143,32 @@ pub(super) fn head(state: &RunState) -> NewHead {
 
 /// The state that was kept.
 pub(super) fn read_state(run: &RunId, body: &str) -> Result<RunState, EngineError> {
+    read(run, body)
+}
+
+/// What waits for a person in the state that was kept, without reading the rest of it.
+pub(super) fn read_waiting(
+    run: &RunId,
+    body: &str,
+) -> Result<impl Iterator<Item = Waiting> + use<>, EngineError> {
+    #[derive(serde::Deserialize)]
+    struct Glimpse {
+        title: String,
+        backend: String,
+        approvals: Vec<Approval>,
+    }
+    let Glimpse { title, backend, approvals } = read(run, body)?;
+    let run = run.clone();
+    let open = approvals.into_iter().filter(Approval::is_open);
+    Ok(open.map(move |approval| Waiting {
+        run: run.clone(),
+        title: title.clone(),
+        backend: backend.clone(),
+        approval,
+    }))
+}
+
+fn read<T: serde::de::DeserializeOwned>(run: &RunId, body: &str) -> Result<T, EngineError> {
     serde_json::from_str(body).map_err(|error| EngineError::Failed {
         what: format!("has a state of the run {run} that cannot be read"),
         why: error.to_string(),

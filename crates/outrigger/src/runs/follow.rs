@@ -81,6 +81,8 @@ pub(crate) struct Follower {
     run: RunId,
     after: Seq,
     bell: Bell,
+    /// Whether the last thing that it gave was not the end of the run.
+    goes_on: bool,
 }
 
 /// [`Runs`] without anything to show.
@@ -94,11 +96,14 @@ impl std::fmt::Debug for RunsHandle {
 
 impl Follower {
     pub(super) fn new(runs: Runs, run: RunId, after: Seq, bell: Bell) -> Self {
-        Self { runs: RunsHandle(runs), run, after, bell }
+        Self { runs: RunsHandle(runs), run, after, bell, goes_on: false }
     }
 
     /// The next records, at least one; none when the run is over and everything was read, or when it was forgotten.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Numbered>>, RunsError> {
+        if self.has_all_that_was_announced() && self.bell.heard.changed().await.is_err() {
+            return Ok(None);
+        }
         loop {
             self.bell.heard.mark_unchanged();
             let inner = &self.runs.0.inner;
@@ -109,6 +114,8 @@ impl Follower {
             };
             if let Some(last) = page.last() {
                 self.after = last.seq;
+                // Words that look like it cost a look at the store, and nothing else.
+                self.goes_on = !last.record.contains(r#""kind":"finished""#);
                 return Ok(Some(page));
             }
             match inner.standing(&self.run).await {
@@ -122,5 +129,10 @@ impl Follower {
                 return Ok(None);
             }
         }
+    }
+    /// Whether there is nothing to look for before the bell rings: somebody who keeps up is spared a look for every record.
+    fn has_all_that_was_announced(&self) -> bool {
+        let heard = &self.bell.heard;
+        self.goes_on && *heard.borrow() == self.after && heard.has_changed().is_ok_and(|changed| !changed)
     }
 }

@@ -33,5 +33,5 @@ pub(crate) use entry::Line;
 pub(crate) use follow::Follower;
 pub(crate) use id::{Actor, RunId};
 pub(crate) use request::{NewRun, RequestError};
-pub(crate) use service::{ListQuery, Numbered, RunRules, Runs, RunsError, RunsOptions, receipt_id};
+pub(crate) use service::{ListQuery, Numbered, RunRules, Runs, RunsError, RunsOptions, Waiting, receipt_id};
 pub(crate) use state::{Phase, RunState};

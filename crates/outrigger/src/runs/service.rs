@@ -95,6 +95,16 @@ pub(crate) struct Page {
     pub(crate) next: Option<Begun>,
 }
 
+/// What waits for a person.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) run: RunId,
+    /// The run's title, and who does it.
+    pub(crate) title: String,
+    pub(crate) backend: String,
+    pub(crate) approval: Approval,
+}
+
 /// A record of a run's log.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbered {
@@ -127,6 +137,9 @@ pub(crate) enum RunsError {
     /// The daemon leaves.
     #[error("the daemon is going down and takes nothing new")]
     Draining,
+    /// A file that should be there, whole.
+    #[error("the {what} cannot be read: {why}")]
+    Unreadable { what: &'static str, why: String },
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -175,6 +188,11 @@ impl Runs {
         self.inner.tasks.finish(patience).await;
     }
 
+    /// Whether it takes nothing new any more.
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.inner.draining.borrow()
+    }
+
     /// Accepts a run. When this returns it cannot be lost. The same id again is the same run, if it asks for the same.
     pub(crate) async fn submit(&self, new: NewRun, by: Actor) -> Result<RunState, RunsError> {
         self.accept(new, by, None, None).await
@@ -188,7 +206,7 @@ impl Runs {
         from: Option<(Standstill, Vec<u8>)>,
     ) -> Result<RunState, RunsError> {
         let inner = &self.inner;
-        if *inner.draining.borrow() {
+        if self.is_draining() {
             return Err(RunsError::Draining);
         }
         let backend = inner.choose(&new)?;
@@ -330,21 +348,22 @@ impl Runs {
     }
 
     /// What waits for a person, over all runs, the oldest first.
-    pub(crate) async fn waiting(&self) -> Result<Vec<(RunState, Approval)>, RunsError> {
+    pub(crate) async fn waiting(&self) -> Result<Vec<Waiting>, RunsError> {
         let (mut waiting, mut before) = (Vec::new(), None);
         loop {
-            let query = ListQuery { phases: vec![Phase::Waiting], before, limit: MAX_PAGE };
-            let page = self.list(query).await?;
-            for run in page.runs {
-                let open: Vec<Approval> = run.open_approvals().cloned().collect();
-                waiting.extend(open.into_iter().map(|approval| (run.clone(), approval)));
+            let labels = vec![Phase::Waiting.word().to_owned()];
+            let heads = self.inner.engine.heads(HeadQuery { labels, before, limit: MAX_PAGE }).await?;
+            for head in &heads {
+                if let Some(run) = RunId::of_log(&head.log) {
+                    waiting.extend(cell::read_waiting(&run, &head.body)?);
+                }
             }
-            before = page.next;
-            if before.is_none() {
+            before = heads.last().map(|head| head.begun);
+            if heads.len() < MAX_PAGE {
                 break;
             }
         }
-        waiting.sort_by_key(|(_, approval)| approval.asked_at);
+        waiting.sort_by_key(|waiting| waiting.approval.asked_at);
         Ok(waiting)
     }
 
@@ -510,8 +529,8 @@ impl Runs {
         let checked = tokio::task::spawn_blocking(move || verify(&path).map(|check| (path, check))).await;
         match checked {
             Ok(Ok(found)) => Ok(Some(found)),
-            Ok(Err(error)) => Err(RunsError::Refused(format!("the receipt cannot be checked: {error}"))),
-            Err(error) => Err(RunsError::Refused(format!("the receipt cannot be checked: {error}"))),
+            Ok(Err(error)) => Err(unreadable("receipt", &error)),
+            Err(error) => Err(unreadable("receipt", &error)),
         }
     }
 
@@ -521,8 +540,8 @@ impl Runs {
         let path = self.inner.receipts.path().join(patch);
         match tokio::task::spawn_blocking(move || std::fs::read(path)).await {
             Ok(Ok(bytes)) => Ok(Some(bytes)),
-            Ok(Err(error)) => Err(RunsError::Refused(format!("the patch cannot be read: {error}"))),
-            Err(error) => Err(RunsError::Refused(format!("the patch cannot be read: {error}"))),
+            Ok(Err(error)) => Err(unreadable("patch", &error)),
+            Err(error) => Err(unreadable("patch", &error)),
         }
     }
 
@@ -592,6 +611,10 @@ impl Runs {
     pub(crate) fn tools(&self) -> Vec<(String, String)> {
         self.inner.tools.clone()
     }
+}
+
+fn unreadable(what: &'static str, why: &dyn std::fmt::Display) -> RunsError {
+    RunsError::Unreadable { what, why: why.to_string() }
 }
 
 /// The id of the receipt of an attempt: the run's own for the first one.

@@ -102,7 +102,9 @@ impl Engine for Sqlite {
         limit: ReadLimit,
     ) -> BoxFuture<'_, Result<Vec<Stored>, EngineError>> {
         let log = log.clone();
-        Box::pin(self.inner.readers.call(move |connection| logs::read(connection, &log, after, limit)))
+        Box::pin(
+            self.inner.readers.call_for_log(move |connection| logs::read(connection, &log, after, limit)),
+        )
     }
 
     fn head(&self, log: &LogId) -> BoxFuture<'_, Result<Option<Head>, EngineError>> {

@@ -13,10 +13,14 @@ use crate::engine::EngineError;
 /// How many read at once; the others wait.
 const READERS: usize = 4;
 
+/// How many of them may read logs, which many want at once and for long: somebody who looks at something else finds one free.
+const OF_LOGS: usize = 2;
+
 /// Connections, and who may have one.
 pub(super) struct Readers {
     idle: Mutex<Vec<Connection>>,
     free: Arc<Semaphore>,
+    of_logs: Semaphore,
 }
 
 impl Readers {
@@ -25,13 +29,25 @@ impl Readers {
         let open = |_| {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let connection = Connection::open_with_flags(path, flags)?;
-            connection.busy_timeout(schema::BUSY)?;
-            connection.set_prepared_statement_cache_capacity(32);
+            schema::prepare(&connection)?;
             Ok(connection)
         };
         let idle: Result<Vec<_>, Fault> = (0..READERS).map(open).collect();
         let idle = idle.map_err(|fault| fault::of_file("cannot be opened", path, &fault))?;
-        Ok(Self { idle: Mutex::new(idle), free: Arc::new(Semaphore::new(READERS)) })
+        let of_logs = Semaphore::new(OF_LOGS);
+        Ok(Self { idle: Mutex::new(idle), free: Arc::new(Semaphore::new(READERS)), of_logs })
+    }
+
+    /// [`Readers::call`] for what reads logs.
+    pub(super) fn call_for_log<T: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> impl Future<Output = Result<T, EngineError>> + Send + 'static {
+        let readers = Arc::clone(self);
+        async move {
+            let _turn = readers.of_logs.acquire().await.map_err(|_| EngineError::Closed)?;
+            readers.call(read).await
+        }
     }
 
     /// Reads on a thread that may block. All of it sees the same moment.

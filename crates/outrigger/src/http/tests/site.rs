@@ -12,14 +12,14 @@ use outrigger_supervise::driver::{Settings, Supervisor};
 use outrigger_supervise::launch::Launcher;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::daemon::{App, Entrance, Extensions};
 use crate::engine::sqlite::Sqlite;
 use crate::engine::{BoxFuture, Engine, Seq};
-use crate::http::{ServerLimits, serve};
+use crate::http::{ServerLimits, listen, serve};
 use crate::runs::backend::{Again, NewApproval};
 use crate::runs::dispatch::Lane;
 use crate::runs::{
@@ -48,7 +48,7 @@ impl Site {
     pub(super) async fn start(limits: ServerLimits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let runs = open(folder.path());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
         let settings = Settings { launcher: Launcher::current_exe(), starting_at_once: NonZeroUsize::MIN };
         let app = Arc::new(App {
