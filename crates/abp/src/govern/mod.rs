@@ -69,6 +69,6 @@ pub mod verdict;
 pub use account::{Account, Boxed, Enforcement, Worth};
 pub use approvals::{AnswerError, Answered, ApprovalId, ApprovalRequest, Choice, Ledger, LedgerError};
 pub use boxing::{BoxPlan, Extras, default_profile};
-pub use governor::{GovernError, Governor};
+pub use governor::{COMMAND_TOOL, GovernError, Governor};
 pub use tally::{Crossed, Limits};
 pub use verdict::{Approver, Clock, Denial, EndReason, Moment, OnDenied, Rules, RunClock, Verdict};

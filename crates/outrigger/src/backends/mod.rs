@@ -6,3 +6,4 @@ pub(crate) mod script;
 pub(crate) mod seal;
 pub(crate) mod talk;
 pub(crate) mod tools;
+mod turns;

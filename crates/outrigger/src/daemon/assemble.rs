@@ -44,15 +44,11 @@ pub(super) async fn assemble(
             complaints(&format!("what a killed daemon left cannot be sealed: {why}"));
         }
     }
-    let policy = match &config.policy {
-        Some(path) => crate::run::read_policy(path)?,
-        None => PolicyProfile::unrestricted(),
-    };
-    // Agents without a policy have the same one as under `outrigger run`.
-    let agents_policy = if config.policy.is_some() { policy.clone() } else { default_profile() };
+    let policy = config.policy.as_deref().map(crate::run::read_policy).transpose()?;
     let tools = Tools::new(config.tools.clone(), &supervisor)?;
-    let mut lanes = vec![scripts(config, place, &supervisor, &tools, &policy)?];
-    lanes.extend(agents(config, place, &supervisor, &agents_policy)?);
+    let of_scripts = policy.clone().unwrap_or_else(PolicyProfile::unrestricted);
+    let mut lanes = vec![scripts(config, place, &supervisor, &tools, &of_scripts)?];
+    lanes.extend(agents(config, place, &supervisor, policy)?);
     let default_backend = config.default_backend.clone().unwrap_or_else(|| "mock".to_owned());
     let left = Arc::clone(&receipts);
     let runs = Runs::open(RunsOptions {
@@ -86,13 +82,15 @@ fn agents(
     config: &Config,
     place: &Place,
     supervisor: &Supervisor,
-    policy: &PolicyProfile,
+    policy: Option<PolicyProfile>,
 ) -> anyhow::Result<Vec<Lane>> {
+    // Agents without a policy have the same one as under `outrigger run`.
+    let of_talks = policy.clone().unwrap_or_else(default_profile);
     let house = House {
         here: std::env::current_dir().context("the current folder cannot be found")?,
         stages: place.stages(),
         scratch: place.scratch(),
-        policy: policy.clone(),
+        policy,
     };
     let mut named: BTreeMap<String, Backend> = config.backends.clone();
     for name in ["mock"].into_iter().chain(AGENTS) {
@@ -104,7 +102,7 @@ fn agents(
         let folder = place.root().join("steerable");
         let at_once = config.at_once(name);
         Lane::new(
-            Arc::new(Talk::new(name, chat, at_once, folder, policy.clone(), supervisor.clone())),
+            Arc::new(Talk::new(name, chat, at_once, folder, of_talks.clone(), supervisor.clone())),
             at_once,
         )
     };

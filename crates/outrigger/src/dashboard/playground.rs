@@ -223,11 +223,10 @@ impl Draft {
         let mut people = Vec::new();
         for (name, choice) in &request.tools {
             match choice {
-                ToolChoice::Person => people.push(name.as_str()),
+                // The form has no place for a fixed answer: a person can give it.
+                ToolChoice::Person | ToolChoice::Value(_) => people.push(name.as_str()),
                 ToolChoice::Tool(tool) => drop(draft.tools.insert(tool.clone(), Leave::Freely)),
                 ToolChoice::Approved(tool) => drop(draft.tools.insert(tool.clone(), Leave::WhenAgreed)),
-                // The form has no place for it; the request of the run has it still.
-                ToolChoice::Value(_) => {}
             }
         }
         draft.people = people.join(" ");

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use outrigger_abp::conduct::Confinement;
-use outrigger_abp::govern::Extras;
+use outrigger_abp::govern::{COMMAND_TOOL, Extras, default_profile};
 use outrigger_abp::host::BackendSpec;
-use outrigger_abp::protocol::WorkOrder;
+use outrigger_abp::protocol::{PolicyProfile, WorkOrder};
 use outrigger_supervise::sandbox::{Limits, Network, Request};
 
 use super::args::RunArgs;
@@ -40,10 +40,7 @@ pub(crate) struct Around<'a> {
 }
 
 /// The backend that the command line, the environment or the configuration names.
-pub(super) fn choose(args: &RunArgs, config: &Config, order: &WorkOrder) -> anyhow::Result<Chosen> {
-    let here = std::env::current_dir().context("the current folder cannot be found")?;
-    let read = args.read.iter().map(|path| here.join(path)).collect();
-    let around = Around { sandbox: args.sandbox, read, env: &order.config.env, here };
+pub(super) fn named(args: &RunArgs, config: &Config) -> anyhow::Result<(String, Backend)> {
     if let Some(text) = &args.sidecar {
         let mut words = words(text).context("--sidecar")?.into_iter();
         // The parser refuses an empty command.
@@ -51,10 +48,33 @@ pub(super) fn choose(args: &RunArgs, config: &Config, order: &WorkOrder) -> anyh
         let name = PathBuf::from(&program)
             .file_name()
             .map_or_else(|| program.clone(), |name| name.to_string_lossy().into_owned());
-        return Ok(start(&name, &Command::plain(program, words.collect()), around));
+        return Ok((name, Backend::Sidecar(Command::plain(program, words.collect()))));
     }
     let name = args.backend.as_deref().or(config.default_backend.as_deref()).unwrap_or(FALLBACK);
-    ready(name, config.backend(name)?, around)
+    Ok((name.to_owned(), config.backend(name)?))
+}
+
+/// The backend for an order.
+pub(super) fn choose(
+    args: &RunArgs,
+    name: &str,
+    backend: Backend,
+    order: &WorkOrder,
+) -> anyhow::Result<Chosen> {
+    let here = std::env::current_dir().context("the current folder cannot be found")?;
+    let read = args.read.iter().map(|path| here.join(path)).collect();
+    ready(name, backend, Around { sandbox: args.sandbox, read, env: &order.config.env, here })
+}
+
+/// The policy of an order that brings none: it keeps secrets and asks before it acts. Nobody is asked whether a program may run that
+/// the configuration names as the one that runs; it has by the time that it is heard of.
+pub(crate) fn usual_policy(backend: &Backend) -> PolicyProfile {
+    let mut policy = default_profile();
+    match backend {
+        Backend::Process(_) => policy.require_approval_for.retain(|tool| tool != COMMAND_TOOL),
+        Backend::Mock { .. } | Backend::Sidecar(_) | Backend::Agent(_) => {}
+    }
+    policy
 }
 
 /// A configured backend as a program that can be started in its box.

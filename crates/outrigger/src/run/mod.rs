@@ -22,6 +22,7 @@ use outrigger_abp::receipt::{Folder, SigningKey, SpoolLimit};
 use outrigger_abp::workspace;
 
 pub(crate) use self::approve::answer;
+pub(crate) use self::backend::usual_policy;
 pub(crate) use self::backend::{Around, Chosen, ready};
 pub(crate) use self::order::read_policy;
 pub(crate) use self::places::{chats as chats_folder, receipts as receipts_folder, stages as stages_folder};
@@ -51,8 +52,13 @@ pub(crate) fn run(args: RunArgs, format: Format) -> anyhow::Result<ExitCode> {
 async fn go(args: RunArgs, format: Format) -> anyhow::Result<u8> {
     let config = Config::find(args.config.as_deref())?;
     let policy = args.policy.as_deref().or(config.policy.as_deref());
-    let order = order::build(&args, policy)?;
-    let chosen = backend::choose(&args, &config, &order)?;
+    let mut order = order::build(&args, policy)?;
+    let (name, backend) = backend::named(&args, &config)?;
+    // An order from elsewhere brings its own.
+    if policy.is_none() && args.order.is_none() {
+        order.policy = usual_policy(&backend);
+    }
+    let chosen = backend::choose(&args, &name, backend, &order)?;
     let folder = places::receipts(args.receipts.as_deref(), &config)?;
     let receipts = Arc::new(Folder::open(&folder, SpoolLimit::USUAL)?);
     for sealed in conduct::recover(&receipts)? {

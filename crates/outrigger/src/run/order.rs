@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use outrigger_abp::govern;
 use outrigger_abp::protocol::{
     Capability, MinSupport, OrderId, PolicyProfile, Raw, Requirement, WorkOrder, WorkspaceMode,
 };
@@ -42,11 +41,8 @@ pub(super) fn build(args: &RunArgs, policy: Option<&Path>) -> anyhow::Result<Wor
         (false, _) => {}
     }
     workspace(args, &mut order)?;
-    match policy {
-        Some(path) => order.policy = read_policy(path)?,
-        // An order from elsewhere brings its own; without any there is one that keeps secrets and asks before it acts.
-        None if args.order.is_none() => order.policy = govern::default_profile(),
-        None => {}
+    if let Some(path) = policy {
+        order.policy = read_policy(path)?;
     }
     config(args, &mut order)?;
     order.context.files.extend(args.context.iter().cloned());

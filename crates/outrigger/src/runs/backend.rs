@@ -304,9 +304,18 @@ impl Order {
 impl Ended {
     /// It did not end well, and nothing was left behind.
     pub(crate) fn failed(ending: &str, error: impl Into<String>, again: Again) -> Self {
+        Self::without_trace(Phase::Failed, ending, error.into(), again)
+    }
+
+    /// It was cancelled before anything was done.
+    pub(crate) fn cancelled(why: String) -> Self {
+        Self::without_trace(Phase::Cancelled, "cancelled", why, Again::Nobody)
+    }
+
+    fn without_trace(phase: Phase, ending: &str, error: String, again: Again) -> Self {
         Self {
-            phase: Phase::Failed,
-            error: Some(error.into()),
+            phase,
+            error: Some(error),
             ending: ending.to_owned(),
             receipt: None,
             value: None,

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::approval::{Answer, ApprovalId, Choice, DefaultAnswer};
+use super::approval::{Answer, Approval, ApprovalId, Choice, DefaultAnswer};
 use super::backend::{Again, Attempt, Backend, COMMANDS, Concluded, Control, Ended, Order, Teller};
 use super::books::Inner;
 use super::cell::{Cell, Change, ChangeError};
-use super::entry::{Attempted, Entry, Finished, OriginKind, Started};
+use super::entry::{Answered, Attempted, Entry, Finished, OriginKind, Started};
 use super::id::{Actor, RunId};
 use super::scribe::{self, DEADLINES};
 use super::service::RunsError;
@@ -395,7 +395,9 @@ async fn conclude(inner: &Arc<Inner>, cell: &Cell, number: u32, ended: Ended) ->
         }
         let (entry, next) = follow_up(state, &ended);
         let work = next.iter().map(|(backend, due)| work_for(backend, &state.id, *due)).collect();
-        Ok::<_, std::convert::Infallible>(Change { entries: vec![entry], work, out: next })
+        let mut entries = if next.is_some() { put_aside(state) } else { Vec::new() };
+        entries.push(entry);
+        Ok::<_, std::convert::Infallible>(Change { entries, work, out: next })
     });
     match changed.await {
         Ok((_, next)) => {
@@ -411,6 +413,16 @@ async fn conclude(inner: &Arc<Inner>, cell: &Cell, number: u32, ended: Ended) ->
             Done::Leave
         }
     }
+}
+
+/// What nobody answered before the attempt ended that asked: the next one asks for itself.
+fn put_aside(state: &RunState) -> Vec<Entry> {
+    let answer = |approval: &Approval| {
+        let reason = "the attempt ended before anybody answered".to_owned();
+        let answer = Answer { choice: Choice::Deny, arguments: None, value: None, reason: Some(reason) };
+        Entry::Answered(Answered { approval: approval.id.clone(), answer, by: Actor::new("daemon") })
+    };
+    state.open_approvals().map(answer).collect()
 }
 
 /// What follows the end of an attempt: the end of the run, or another attempt by somebody.

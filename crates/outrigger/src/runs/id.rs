@@ -78,4 +78,9 @@ impl Actor {
     pub(crate) fn new(word: &str) -> Self {
         Self(word.to_owned())
     }
+
+    /// Whether somebody decided, not a rule.
+    pub(crate) fn is_somebody(&self) -> bool {
+        !["deadline", "daemon"].contains(&self.0.as_str())
+    }
 }

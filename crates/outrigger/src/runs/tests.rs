@@ -22,6 +22,8 @@ enum Do {
     Say(&'static str),
     /// Asks, unless it was answered before, and then rests.
     AskAndRest,
+    /// Asks, and waits for nobody.
+    Ask,
     /// Asks and waits for the answer.
     AskAndWait,
     /// Waits until it is told to end.
@@ -57,6 +59,7 @@ impl Fake {
                     attempt.teller.ask(question(None)).await.unwrap();
                     return Concluded::AtRest;
                 }
+                Do::Ask => drop(attempt.teller.ask(question(None)).await.unwrap()),
                 Do::AskAndWait => {
                     attempt.teller.ask(question(None)).await.unwrap();
                     while let Some(control) = attempt.control.recv().await {
@@ -256,6 +259,25 @@ async fn what_failed_is_tried_again_and_then_by_somebody_else() {
     let expected =
         ["accepted", "started", "attempted", "started", "attempted", "started", "event", "finished"];
     assert_eq!(kinds(&runs, &run).await, expected);
+    assert_eq!(folded(&runs, &run).await, state);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_failed_attempt_asked_for_does_not_hold_up_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Fake::new("first", vec![vec![Do::Ask, Do::Fail(Again::Other)]]);
+    let second = Fake::new("second", vec![vec![Do::AskAndWait]]);
+    let runs = open(folder.path(), vec![first, second]);
+    let run = runs.submit(task(json!({"fallback": ["second"]})), me()).await.unwrap().id;
+    let state = until(&runs, &run, |state| state.approvals.len() == 2).await;
+    let put_aside = state.approvals[0].given.clone().unwrap();
+    assert_eq!((put_aside.answer.choice, put_aside.by.is_somebody()), (Choice::Deny, false));
+    let open: Vec<_> = state.open_approvals().map(|approval| approval.id.clone()).collect();
+    assert_eq!(open, [state.approvals[1].id.clone()]);
+    let yes = Answer { choice: Choice::Approve, arguments: None, value: None, reason: None };
+    runs.answer(&run, &open[0], yes, me()).await.unwrap();
+    let state = until(&runs, &run, |state| state.phase.is_over()).await;
+    assert_eq!((state.phase, state.backend.as_str()), (Phase::Completed, "second"));
     assert_eq!(folded(&runs, &run).await, state);
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::coding::{self, Environment};
 use crate::model::Model;
 use crate::process::{Finished, PATIENCE, Running, Tag, outrigger, wait_until};
 use crate::terminal::Terminal;
@@ -12,30 +13,21 @@ use crate::terminal::Terminal;
 struct Place {
     folder: tempfile::TempDir,
     project: PathBuf,
-    model: Model,
-    claude: PathBuf,
+    claude: Environment,
+    _model: Model,
 }
 
 impl Place {
     /// None where Claude Code is not installed, which is said.
     fn new() -> Option<Self> {
-        let Some(modules) = std::env::var_os("OUTRIGGER_NPM_ANTHROPIC_AI_CLAUDE_CODE") else {
-            #[expect(clippy::print_stderr, reason = "who runs the tests must know what they did not cover")]
-            {
-                eprintln!(
-                    "skipped, because Claude Code is not installed: run the tests with `cargo xtask test`"
-                );
-            }
-            return None;
-        };
-        let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
-        let package = format!("node_modules/@anthropic-ai/claude-code-linux-{machine}/claude");
         let folder = tempfile::tempdir().unwrap();
+        let model = Model::start();
+        let claude = coding::claude(folder.path(), &model)?;
         let project = folder.path().join("project");
         std::fs::create_dir(&project).unwrap();
         std::fs::write(project.join("a.txt"), "before\n").unwrap();
         let project = project.canonicalize().unwrap();
-        Some(Self { folder, project, model: Model::start(), claude: PathBuf::from(modules).join(package) })
+        Some(Self { folder, project, claude, _model: model })
     }
 
     fn command(&self, args: &[&str]) -> std::process::Command {
@@ -46,15 +38,7 @@ impl Place {
             .env("HOME", home)
             .env("XDG_DATA_HOME", home.join("data"))
             .env("XDG_STATE_HOME", home.join("state"))
-            .env("CLAUDE_CONFIG_DIR", home.join("claude"))
-            .env("HELMOR_CLAUDE_CODE_BIN_PATH", &self.claude)
-            .env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{}", self.model.port))
-            .env("ANTHROPIC_API_KEY", "none")
-            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
-            .env("CLAUDE_CODE_MAX_RETRIES", "0")
-            .env("DISABLE_TELEMETRY", "1")
-            .env("DISABLE_ERROR_REPORTING", "1")
-            .env("DISABLE_AUTOUPDATER", "1")
+            .envs(self.claude.iter().cloned())
             .env_remove("OUTRIGGER_RECEIPTS");
         command
     }
@@ -138,29 +122,12 @@ fn what_claude_wants_to_do_is_asked_for_at_the_terminal_and_typed_words_steer_it
 
 #[test]
 fn what_codex_wants_to_run_is_asked_for_once_and_the_answer_counts() {
-    let Some(modules) = std::env::var_os("OUTRIGGER_NPM_OPENAI_CODEX") else {
-        eprintln!("skipped, because Codex is not installed: run the tests with `cargo xtask test`");
-        return;
-    };
     let folder = tempfile::tempdir().unwrap();
     let (home, project) = (folder.path(), folder.path().join("project"));
     std::fs::create_dir(&project).unwrap();
     std::fs::write(project.join("a.txt"), "before\n").unwrap();
     let model = Model::speaking("responses");
-    let settings = format!(
-        "model = \"gpt-5.5\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\n\
-         base_url = \"http://127.0.0.1:{}/v1\"\nenv_key = \"FAKE_KEY\"\nwire_api = \"responses\"\n\
-         request_max_retries = 0\nstream_max_retries = 0\n",
-        model.port
-    );
-    std::fs::create_dir(home.join("codex")).unwrap();
-    std::fs::write(home.join("codex/config.toml"), settings).unwrap();
-    let (machine, triple) = match cfg!(target_arch = "aarch64") {
-        true => ("arm64", "aarch64"),
-        false => ("x64", "x86_64"),
-    };
-    let package =
-        format!("node_modules/@openai/codex-linux-{machine}/vendor/{triple}-unknown-linux-musl/bin/codex");
+    let Some(codex) = coding::codex(home, &model) else { return };
     for (key, decision) in [("y\r", "allow"), ("n\r", "deny")] {
         let receipt = home.join(format!("{decision}.json"));
         let out = receipt.to_str().unwrap();
@@ -171,9 +138,7 @@ fn what_codex_wants_to_run_is_asked_for_once_and_the_answer_counts() {
             .env("HOME", home)
             .env("XDG_DATA_HOME", home.join("data"))
             .env("XDG_STATE_HOME", home.join("state"))
-            .env("CODEX_HOME", home.join("codex"))
-            .env("FAKE_KEY", "none")
-            .env("HELMOR_CODEX_BIN_PATH", PathBuf::from(&modules).join(&package));
+            .envs(codex.iter().cloned());
         let mut terminal = Terminal::start(&mut command);
         terminal.wait_for("[y]es, [n]o, [a]lways in this run");
         terminal.type_in(key);

@@ -5,6 +5,7 @@ mod abp_sdk;
 mod agents;
 mod chat;
 mod cli;
+mod coding;
 mod daemon;
 mod ext;
 mod helmor;

@@ -15,7 +15,7 @@ use outrigger_abp::workspace;
 use super::House;
 use super::conversation::{self, Conversation};
 use crate::config;
-use crate::run::{Around, Chosen, ready};
+use crate::run::{Around, Chosen, ready, usual_policy};
 use crate::runs::request::ApprovalTerms;
 use crate::runs::{DefaultAnswer, NewRun, RequestError, RunId, receipt_id};
 
@@ -107,7 +107,7 @@ pub(super) fn make(
     let id = receipt_id(run, number);
     let mut order = request.work_order(run.as_str()).map_err(|error| error.message)?;
     if request.policy.is_none() {
-        order.policy = house.policy.clone();
+        order.policy = house.policy.clone().unwrap_or_else(|| usual_policy(backend));
     }
     let conversation = match (backend, &request.thread) {
         (config::Backend::Agent(_), Some(thread)) => Some(Conversation::open(&house.scratch, name, thread)?),

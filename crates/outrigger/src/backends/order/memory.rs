@@ -19,11 +19,10 @@ pub(in crate::backends) struct Recalled {
 }
 
 impl Memory {
-    /// What the attempts before this one were told. What only a deadline said is asked again: somebody may be there now.
+    /// What the attempts before this one were told. What only a rule said is asked again: somebody may be there now.
     pub(in crate::backends) fn of(state: &RunState) -> Self {
-        let by_a_person = |approval: &&Approval| {
-            approval.given.as_ref().is_some_and(|given| given.by != Actor::new("deadline"))
-        };
+        let by_a_person =
+            |approval: &&Approval| approval.given.as_ref().is_some_and(|given| given.by.is_somebody());
         Self { given: state.approvals.iter().filter(by_a_person).cloned().collect() }
     }
 

@@ -31,6 +31,7 @@ use self::job::Made;
 use self::look::Looks;
 use self::memory::Memory;
 use self::onlooker::Onlooker;
+use super::turns::{First, Turns, first_of};
 use crate::config;
 use crate::engine::BoxFuture;
 use crate::runs::backend::Again;
@@ -48,8 +49,8 @@ pub(crate) struct House {
     pub(crate) stages: PathBuf,
     /// Where runs work that name no folder.
     pub(crate) scratch: PathBuf,
-    /// What holds for a run that brings no policy.
-    pub(crate) policy: PolicyProfile,
+    /// What holds for a run that brings no policy; if there is none either, what is usual for the backend.
+    pub(crate) policy: Option<PolicyProfile>,
 }
 
 /// Does work orders with one configured backend.
@@ -60,6 +61,8 @@ pub(crate) struct Orders {
     house: House,
     supervisor: Supervisor,
     looks: Looks,
+    /// An agent knows one end of a conversation, so that two runs of a thread cannot both go on from it.
+    turns: Turns,
 }
 
 impl Orders {
@@ -70,11 +73,22 @@ impl Orders {
         house: House,
         supervisor: Supervisor,
     ) -> Self {
-        Self { name: name.into(), backend, at_once, house, supervisor, looks: Looks::none() }
+        let (name, looks, turns) = (name.into(), Looks::none(), Turns::default());
+        Self { name, backend, at_once, house, supervisor, looks, turns }
     }
 
     async fn perform(&self, attempt: Attempt) -> Concluded {
-        let Attempt { run, number, order, state, teller, control, receipts } = attempt;
+        let Attempt { run, number, order, state, teller, mut control, receipts } = attempt;
+        let _turn = match (&self.backend, &order.request.thread) {
+            (config::Backend::Agent(_), Some(thread)) => {
+                match first_of(self.turns.take(thread), &mut control).await {
+                    First::Come(turn) => Some(turn),
+                    First::Cancelled { why } => return Concluded::Ended(Box::new(Ended::cancelled(why))),
+                    First::Leaving => return Concluded::Drained,
+                }
+            }
+            _ => None,
+        };
         let made = job::make(&self.house, &self.name, &self.backend, &run, number, &order.request, receipts);
         let Made { job, scratch, conversation, window } = match made {
             Ok(made) => made,

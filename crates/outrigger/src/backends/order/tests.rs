@@ -93,7 +93,7 @@ fn house(folder: &Path) -> House {
         here: folder.to_owned(),
         stages: folder.join("stages"),
         scratch: folder.join("scratch"),
-        policy: default_profile(),
+        policy: None,
     }
 }
 

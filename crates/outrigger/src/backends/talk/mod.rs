@@ -22,9 +22,9 @@ use std::sync::Arc;
 use tokio::time::timeout;
 
 use self::model::Model;
-use self::thread::Threads;
 use super::order::job;
 use super::order::look::{Looks, Seen, WITHIN};
+use super::turns::Turns;
 use crate::config;
 use crate::engine::BoxFuture;
 use crate::runs::{Attempt, Backend, BackendView, Concluded, Health, NewRun, RequestError};
@@ -42,7 +42,7 @@ pub(crate) struct Talk {
     /// What holds for a run that brings no policy.
     policy: PolicyProfile,
     supervisor: Supervisor,
-    threads: Threads,
+    turns: Turns,
     looks: Looks,
 }
 
@@ -55,8 +55,8 @@ impl Talk {
         policy: PolicyProfile,
         supervisor: Supervisor,
     ) -> Self {
-        let (threads, looks) = (Threads::default(), Looks::none());
-        Self { name: name.into(), chat, at_once, folder, policy, supervisor, threads, looks }
+        let (turns, looks) = (Turns::default(), Looks::none());
+        Self { name: name.into(), chat, at_once, folder, policy, supervisor, turns, looks }
     }
 
     /// Who is talked to, as things stand now: a key may come into the environment only with the next daemon, but it is read as late as

@@ -21,6 +21,7 @@ use super::{Talk, capabilities, runtime, terms, thread};
 use crate::backends::order::job::{self, Window};
 use crate::backends::order::memory::Memory;
 use crate::backends::seal::{self, Sealing};
+use crate::backends::turns::{First, first_of};
 use crate::chat::ask::{Asked, Asker};
 use crate::runs::backend::{Again, NotHeard};
 use crate::runs::state::Moment;
@@ -61,9 +62,10 @@ pub(super) async fn attempt(talk: &Talk, attempt: Attempt) -> Concluded {
     };
     let work_order = plan.order.clone();
     let memory = Memory::of(&state);
-    let spoken = match first_of(talk.threads.turn(&plan.transcript), &mut control).await {
-        First::Turn(_turn) => converse(talk, plan, memory, &run, number, &teller, &mut control).await,
-        First::Stop(stop) => Ok(Spoken::without_a_word(End::stopped(&stop), &stop)),
+    let spoken = match first_of(talk.turns.take(&plan.transcript), &mut control).await {
+        First::Come(_turn) => converse(talk, plan, memory, &run, number, &teller, &mut control).await,
+        First::Cancelled { why } => Ok(Spoken::without_a_word(&Stop::Cancelled(why))),
+        First::Leaving => Ok(Spoken::without_a_word(&Stop::Leaving)),
     };
     let Ok(Spoken { end, usage, version, account, value, leaving }) = spoken else {
         return Concluded::Ended(Box::new(Ended::failed("fatal", NotHeard.to_string(), Again::Same)));
@@ -120,12 +122,12 @@ struct Spoken {
 }
 
 impl Spoken {
-    fn without_a_word(end: End, stop: &Stop) -> Self {
+    fn without_a_word(stop: &Stop) -> Self {
         let leaving = match stop {
             Stop::Leaving => Leaving::Cut,
             Stop::Cancelled(_) | Stop::Governed(_) => Leaving::No,
         };
-        Self { leaving, ..Self::unbegun(end) }
+        Self { leaving, ..Self::unbegun(End::stopped(stop)) }
     }
 
     fn unbegun(end: End) -> Self {
@@ -136,27 +138,6 @@ impl Spoken {
             account: Map::new(),
             value: None,
             leaving: Leaving::No,
-        }
-    }
-}
-
-/// What comes first: the turn, or somebody who does not want it any more.
-enum First<T> {
-    Turn(T),
-    Stop(Stop),
-}
-
-async fn first_of<T>(turn: impl Future<Output = T>, control: &mut mpsc::Receiver<Control>) -> First<T> {
-    let mut turn = std::pin::pin!(turn);
-    loop {
-        tokio::select! {
-            turn = &mut turn => return First::Turn(turn),
-            command = control.recv() => match command {
-                Some(Control::Cancel { why }) => return First::Stop(Stop::Cancelled(why)),
-                Some(Control::Drain) | None => return First::Stop(Stop::Leaving),
-                // Nothing was asked yet, and nobody is there who could be told.
-                Some(Control::Answered(_) | Control::Steer { .. }) => {}
-            },
         }
     }
 }
@@ -252,9 +233,10 @@ async fn converse(
     let (asker, asked) = Asker::new();
     let starting = Sidecar::start(&talk.supervisor, &spec, terms(), Arc::new(asker));
     let sidecar = match first_of(starting, control).await {
-        First::Turn(Ok(sidecar)) => sidecar,
-        First::Turn(Err(error)) => return Ok(Spoken::unbegun(End::unstarted(&error))),
-        First::Stop(stop) => return Ok(Spoken::without_a_word(End::stopped(&stop), &stop)),
+        First::Come(Ok(sidecar)) => sidecar,
+        First::Come(Err(error)) => return Ok(Spoken::unbegun(End::unstarted(&error))),
+        First::Cancelled { why } => return Ok(Spoken::without_a_word(&Stop::Cancelled(why))),
+        First::Leaving => return Ok(Spoken::without_a_word(&Stop::Leaving)),
     };
     let version = sidecar.hello().map(|hello| hello.version);
     if number > 1 && goes_on(&sidecar, &transcript, &order.task).await {

@@ -1,48 +1,30 @@
-//! Agents as runs of the daemon: the real Claude Code, and the steerable runtime, against models on loopback.
+//! Agents as runs of the daemon: the real Claude Code and Codex, an agent that speaks ACP, any program, and the steerable runtime,
+//! against models on loopback.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::{Daemon, Home, verify};
+use crate::coding::{self, Environment};
 use crate::model::Model;
 
-/// A user with Claude Code, a project, and a model that it talks to; none where it is not installed, which is said.
-fn with_claude() -> Option<(Home, PathBuf, Model)> {
-    let Some(modules) = std::env::var_os("OUTRIGGER_NPM_ANTHROPIC_AI_CLAUDE_CODE") else {
-        #[expect(clippy::print_stderr, reason = "who runs the tests must know what they did not cover")]
-        {
-            eprintln!("skipped, because Claude Code is not installed: run the tests with `cargo xtask test`");
-        }
-        return None;
-    };
-    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
-    let program = format!("node_modules/@anthropic-ai/claude-code-linux-{machine}/claude");
-    let model = Model::start();
+/// A user with a project, and an agent in their environment; none where it is not installed.
+fn with(agent: impl FnOnce(&Path) -> Option<Environment>) -> Option<(Home, PathBuf)> {
     let mut home = Home::new();
+    home.more = agent(home.folder.path())?;
     let project = home.folder.path().join("project");
     std::fs::create_dir(&project).unwrap();
     std::fs::write(project.join("a.txt"), "before\n").unwrap();
-    let word = |text: &str| OsString::from(text);
-    home.more = vec![
-        ("CLAUDE_CONFIG_DIR", home.folder.path().join("claude").into_os_string()),
-        ("HELMOR_CLAUDE_CODE_BIN_PATH", PathBuf::from(modules).join(program).into_os_string()),
-        ("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{}", model.port).into()),
-        ("ANTHROPIC_API_KEY", word("none")),
-        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", word("1")),
-        ("CLAUDE_CODE_MAX_RETRIES", word("0")),
-        ("DISABLE_TELEMETRY", word("1")),
-        ("DISABLE_ERROR_REPORTING", word("1")),
-        ("DISABLE_AUTOUPDATER", word("1")),
-    ];
     let project = project.canonicalize().unwrap();
-    Some((home, project, model))
+    Some((home, project))
 }
 
 #[test]
 fn the_real_claude_code_waits_for_approval_writes_on_a_copy_and_leaves_a_patch() {
-    let Some((home, project, _model)) = with_claude() else { return };
+    let model = Model::start();
+    let Some((home, project)) = with(|home| coding::claude(home, &model)) else { return };
     let daemon = Daemon::start_in(home, &["--no-example"]);
     let backends = daemon.door.get("/v1/backends").expect(200).json();
     let claude = backends["backends"].as_array().unwrap().iter().find(|one| one["name"] == "claude").unwrap();
@@ -74,7 +56,8 @@ fn the_real_claude_code_waits_for_approval_writes_on_a_copy_and_leaves_a_patch()
 
 #[test]
 fn the_real_claude_code_is_steered_and_cancelled_and_nothing_of_it_is_left() {
-    let Some((home, project, _model)) = with_claude() else { return };
+    let model = Model::start();
+    let Some((home, project)) = with(|home| coding::claude(home, &model)) else { return };
     let daemon = Daemon::start_in(home, &["--no-example"]);
     let trickle = json!({"task": "{{trickle 400}}", "backend": "claude", "workspace": {"root": project}});
     let run = daemon.submit(&trickle);
@@ -114,4 +97,93 @@ fn a_conversation_of_the_steerable_runtime_is_a_run_and_goes_on_in_its_thread() 
         assert!(state["result"].as_str().unwrap().contains(words), "{state:#}");
         verify(&daemon.receipts().join(state["receipt"]["file"].as_str().unwrap()));
     }
+}
+
+#[test]
+fn the_real_codex_runs_what_is_approved_and_nothing_else() {
+    let model = Model::speaking("responses");
+    let Some((home, project)) = with(|home| coding::codex(home, &model)) else { return };
+    let daemon = Daemon::start_in(home, &["--no-example"]);
+    for (answer, made) in [("approve", true), ("deny", false)] {
+        let run = daemon.submit(&json!({
+            "task": "{{run touch made.txt}}",
+            "backend": "codex",
+            "workspace": {"root": project},
+        }));
+        let asked = daemon.until(&run, "waiting");
+        assert_eq!(asked["approvals"].as_array().unwrap().len(), 1, "{asked:#}");
+        assert!(asked["approvals"][0]["input"].as_str().unwrap().contains("touch made.txt"), "{asked:#}");
+        daemon.door.post(&format!("/v1/runs/{run}/{answer}"), &json!({})).expect(200);
+        let state = daemon.until_over(&run);
+        assert_eq!(state["phase"], "completed", "{state:#}");
+        assert_eq!(state["approvals"].as_array().unwrap().len(), 1, "it asks once: {state:#}");
+        verify(&daemon.receipts().join(state["receipt"]["file"].as_str().unwrap()));
+        let patch = daemon.door.get(&format!("/v1/runs/{run}/patch"));
+        assert_eq!(patch.status == 200 && patch.text().contains("made.txt"), made, "{}", patch.text());
+    }
+    assert!(!project.join("made.txt").exists(), "the copy was changed, not the folder");
+}
+
+#[test]
+fn an_agent_that_speaks_acp_is_asked_about_goes_on_in_its_thread_and_is_cancelled_in_a_tool() {
+    let home = Home::new();
+    let config = format!(
+        "[backends.odd]\ntype = \"agent\"\nprovider = \"acp\"\ncommand = \"python3\"\nargs = [\"{}/../../fakes/acp.py\", \"--sessions\", \"{}\"]\n",
+        env!("CARGO_MANIFEST_DIR"),
+        home.folder.path().display()
+    );
+    std::fs::write(home.folder.path().join("outrigger.toml"), config).unwrap();
+    let daemon = Daemon::start_in(home, &["--no-example"]);
+    for (answer, said) in [("approve", "allow-once"), ("deny", "reject-once")] {
+        let task = r#"{{permit {"title":"x"}}}"#;
+        let run = daemon.submit(&json!({"task": task, "backend": "odd", "thread": "talk"}));
+        daemon.until(&run, "waiting");
+        daemon.door.post(&format!("/v1/runs/{run}/{answer}"), &json!({})).expect(200);
+        let state = daemon.until_over(&run);
+        assert_eq!(state["phase"], "completed", "{state:#}");
+        assert!(state["result"].as_str().unwrap().contains(said), "{state:#}");
+        verify(&daemon.receipts().join(state["receipt"]["file"].as_str().unwrap()));
+    }
+    let run = daemon.submit(&json!({"task": "{{history}}", "backend": "odd", "thread": "talk"}));
+    let state = daemon.until_over(&run);
+    assert!(state["result"].as_str().unwrap().contains("permit"), "it knows what was said: {state:#}");
+    let run = daemon.submit(&json!({"task": "{{run sleep 1000}}", "backend": "odd"}));
+    daemon.wait_for(&run, |state| state["spent"]["tool_calls"].as_u64().unwrap() > 0);
+    daemon.door.post(&format!("/v1/runs/{run}/cancel"), &json!({})).expect(200);
+    assert_eq!(daemon.until_over(&run)["phase"], "cancelled");
+    let run = daemon.submit(&json!({"task": "{{die out of luck}}", "backend": "odd"}));
+    let state = daemon.until_over(&run);
+    assert_eq!(state["phase"], "failed", "{state:#}");
+    assert!(state["error"].to_string().contains("out of luck"), "its last words are kept: {state:#}");
+}
+
+#[test]
+fn any_program_works_on_a_copy_and_its_lines_are_events() {
+    let home = Home::new();
+    let project = home.folder.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    std::fs::write(project.join("a.txt"), "before\n").unwrap();
+    let program = "echo seen; echo after > a.txt; echo trouble >&2; test \"$1\" != fail || exit 3";
+    let config = |name: &str, word: &str| {
+        format!(
+            "[backends.{name}]\ntype = \"process\"\ncommand = \"sh\"\nargs = [\"-c\", '{program}', \"sh\", \"{word}\"]\n"
+        )
+    };
+    let both = config("works", "") + &config("breaks", "fail");
+    std::fs::write(home.folder.path().join("outrigger.toml"), both).unwrap();
+    let daemon = Daemon::start_in(home, &["--no-example"]);
+    let run = daemon.submit(&json!({"task": "x", "backend": "works", "workspace": {"root": project}}));
+    let state = daemon.until_over(&run);
+    assert_eq!(state["phase"], "completed", "{state:#}");
+    assert!(daemon.log(&run).iter().any(|record| record.to_string().contains("seen")));
+    let patch = daemon.door.get(&format!("/v1/runs/{run}/patch")).expect(200).text();
+    assert!(patch.contains("-before") && patch.contains("+after"), "{patch}");
+    assert_eq!(std::fs::read_to_string(project.join("a.txt")).unwrap(), "before\n");
+    verify(&daemon.receipts().join(state["receipt"]["file"].as_str().unwrap()));
+
+    let run = daemon.submit(&json!({"task": "x", "backend": "breaks", "fallback": ["works"]}));
+    let state = daemon.until_over(&run);
+    assert_eq!((&state["phase"], &state["backend"]), (&json!("completed"), &json!("works")), "{state:#}");
+    let earlier = state["earlier"].to_string();
+    assert!(earlier.contains('3') && earlier.contains("breaks"), "{earlier}");
 }

@@ -4,6 +4,7 @@ mod agents;
 mod browser;
 mod chaos;
 mod door;
+mod load;
 mod up;
 
 use std::path::{Path, PathBuf};
