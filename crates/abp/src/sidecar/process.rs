@@ -80,7 +80,7 @@ pub async fn execute(run: Run, command: Command) -> Result<Done, Failure> {
     let order = run.order();
     let cwd = std::path::absolute(Path::new(&order.workspace.root))?;
     let args: Vec<String> = command.args.iter().map(|arg| arg.replace("{task}", &order.task)).collect();
-    let shown = shown(&command.program, &args);
+    let (program, shown) = (command.program.to_string_lossy().into_owned(), shown(&command.program, &args));
     let (tee, spoken) = mpsc::channel(16);
     let mut spec =
         Spec::new("process", &command.program, cwd, Request::new(Level::Off, Limits::as_the_host()), rules())
@@ -124,13 +124,28 @@ pub async fn execute(run: Run, command: Command) -> Result<Done, Failure> {
         said
     };
     let said = watched(&run, &child, speak).await?;
-    let exit_code = exit_code(&child).await;
+    let status = child.wait().await.report.and_then(|report| report.status).unwrap_or(Status::Unknown);
+    let exit_code = match status {
+        Status::Code(code) => Some(code),
+        Status::Signal(_) | Status::Unknown => None,
+    };
     run.command_executed(&shown, exit_code, Some(&said)).await?;
     Ok(match (exit_code, run.cancel_reason()) {
         (_, Some(_)) => Done::with(Outcome::Partial),
         (Some(0), None) => Done::as_it_went(),
-        (Some(_) | None, None) => Done::with(Outcome::Failed),
+        (Some(_) | None, None) => {
+            run.error(&last_words(&program, status, &child), None).await?;
+            Done::with(Outcome::Failed)
+        }
     })
+}
+
+/// How a program ended that did not end well, with the last that it said on standard error.
+fn last_words(program: &str, status: Status, child: &Child) -> String {
+    match child.stderr_tail().iter().rfind(|line| !line.text.trim().is_empty()) {
+        Some(line) => format!("`{program}` ended with {status}: {}", line.text.trim()),
+        None => format!("`{program}` ended with {status} and said nothing on standard error"),
+    }
 }
 
 /// Waits until the program has nothing more to say. A cancel stops it, and then it has not.
@@ -195,13 +210,6 @@ async fn complain(run: &Run, wanted: Stderr, line: &str) {
         Stderr::Warnings => {
             let _ = run.warning(line).await;
         }
-    }
-}
-
-async fn exit_code(child: &Child) -> Option<i32> {
-    match child.wait().await.report?.status? {
-        Status::Code(code) => Some(code),
-        Status::Signal(_) | Status::Unknown => None,
     }
 }
 

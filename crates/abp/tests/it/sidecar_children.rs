@@ -71,6 +71,7 @@ impl outrigger_abp::host::Watcher for Said {
             EventKind::AssistantMessage { text } => format!("message {text}"),
             EventKind::RunStarted { .. } => "started".to_owned(),
             EventKind::Warning { message } => format!("warning {message}"),
+            EventKind::Error { message, .. } => format!("error {message}"),
             EventKind::CommandExecuted { exit_code, output_preview, .. } => {
                 format!("exit {exit_code:?} {}", output_preview.as_deref().unwrap_or_default())
             }
@@ -162,9 +163,13 @@ async fn a_program_speaks() {
 }
 
 async fn a_program_that_fails() {
+    let mute = "error `/bin/sh` ended with exit code 3 and said nothing on standard error";
     let (said, ended, _) = played(&["process", "/bin/sh", "-c", "exit 3"], "x", None).await;
-    assert_eq!(said, ["started", "exit Some(3) "]);
+    assert_eq!(said, ["started", "exit Some(3) ", mute]);
     assert_eq!(ended.receipt.unwrap().outcome, Some(Outcome::Failed));
+    let (said, _, _) =
+        played(&["process", "/bin/sh", "-c", "echo no luck >&2; echo >&2; kill -9 $$"], "x", None).await;
+    assert_eq!(said.last().unwrap(), "error `/bin/sh` ended with signal 9 (SIGKILL): no luck");
 }
 
 async fn a_stubborn_program() {

@@ -10,13 +10,13 @@ use outrigger_abp::protocol::{
     AgentEvent, BackendIdentity, ContractVersion, Manifest, Mode, Negotiation, Outcome, Raw, Timestamp,
     Usage, WorkOrder,
 };
-use outrigger_abp::receipt::{Closing, Ending, Folder, HashState, RecordError, Recorder, verify};
+use outrigger_abp::receipt::{Closing, Ending, Folder, HashState, RecordError, Recorder, SigningKey, verify};
 use serde_json::{Map, Value, json};
 
 use crate::engine::{EngineError, ReadLimit, Seq};
 use crate::runs::entry::{Answered, Entry, Line};
 use crate::runs::state::{Moment, Receipt};
-use crate::runs::{Approval, RunId, Teller, receipt_id};
+use crate::runs::{Approval, Receipts, RunId, Teller, receipt_id};
 
 /// How much of a log is read at once.
 pub(crate) const PAGE: ReadLimit = ReadLimit { records: 256, bytes: 4 << 20 };
@@ -60,17 +60,17 @@ pub(crate) enum SealError {
 /// Seals what the log has of an attempt. Everything that was told must have been flushed.
 pub(crate) async fn seal(
     teller: &Teller,
-    folder: &Arc<Folder>,
+    receipts: &Receipts,
     sealing: Sealing,
 ) -> Result<Receipt, SealError> {
     let first = outrigger_abp::protocol::RunId::new(receipt_id(&sealing.run, sealing.attempt));
     let mut name = first.clone();
     for number in 2..=NAMES {
-        let (looked, there) = (Arc::clone(folder), name.clone());
+        let (looked, there) = (Arc::clone(&receipts.folder), name.clone());
         let wanted = sealing.ending.clone();
         match tokio::task::spawn_blocking(move || find(&looked, &there, &wanted)).await? {
             Found::Ours(receipt) => return Ok(receipt),
-            Found::Nothing => return write(teller, folder, name, sealing).await,
+            Found::Nothing => return write(teller, receipts, name, sealing).await,
             // Somebody sealed half of it as something else; a receipt is never taken back.
             Found::Other => {
                 name = outrigger_abp::protocol::RunId::new(format!("{}-sealed-{number}", first.as_str()));
@@ -107,11 +107,11 @@ fn find(folder: &Folder, name: &outrigger_abp::protocol::RunId, wanted: &Ending)
 
 async fn write(
     teller: &Teller,
-    folder: &Arc<Folder>,
+    receipts: &Receipts,
     name: outrigger_abp::protocol::RunId,
     sealing: Sealing,
 ) -> Result<Receipt, SealError> {
-    let begun = Arc::clone(folder);
+    let begun = Arc::clone(&receipts.folder);
     let mut recorder = tokio::task::spawn_blocking(move || begin(&begun, &name)).await??;
     let mut gist = Gist { attempt: sealing.attempt, from: None, till: None, approvals: Vec::new() };
     let mut after = Seq(0);
@@ -128,7 +128,9 @@ async fn write(
         })
         .await??;
     }
-    let sealed = tokio::task::spawn_blocking(move || finish(recorder, gist, sealing)).await??;
+    let sign = receipts.sign.clone();
+    let sealed =
+        tokio::task::spawn_blocking(move || finish(recorder, gist, sealing, sign.as_ref())).await??;
     Ok(Receipt { file: file_name(&sealed.path), sha256: sealed.sha256 })
 }
 
@@ -227,6 +229,7 @@ fn finish(
     recorder: Recorder,
     gist: Gist,
     sealing: Sealing,
+    sign: Option<&SigningKey>,
 ) -> Result<outrigger_abp::receipt::Sealed, SealError> {
     let from = gist.from.map_or_else(Timestamp::now, |from| from.0);
     let duration = gist.till.map(|till| till.0.since(from)).unwrap_or_default();
@@ -251,7 +254,7 @@ fn finish(
         git_status: None,
         negotiation: Negotiation::default(),
         account: Raw::of(&account)?,
-        sign: None,
+        sign,
     })?;
     Ok(sealed)
 }

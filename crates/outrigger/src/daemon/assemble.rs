@@ -20,7 +20,7 @@ use crate::engine::Engine;
 use crate::http::ServerLimits;
 use crate::runs::dispatch::Lane;
 use crate::runs::service::Complaints;
-use crate::runs::{RunRules, Runs, RunsOptions};
+use crate::runs::{Receipts, RunRules, Runs, RunsOptions};
 
 /// A daemon that can begin.
 pub(super) struct Built {
@@ -51,11 +51,12 @@ pub(super) async fn assemble(
     lanes.extend(agents(config, place, &supervisor, policy)?);
     let default_backend = config.default_backend.clone().unwrap_or_else(|| "mock".to_owned());
     let left = Arc::clone(&receipts);
+    let sign = Some(crate::run::signing_key(&place.root().join("receipts.key"))?);
     let runs = Runs::open(RunsOptions {
         engine,
         lanes,
         default_backend,
-        receipts,
+        receipts: Receipts { folder: receipts, sign },
         rules: rules(config),
         tools: tools.list(),
         left: Box::new(move |id| order::left_behind(&left, id)),

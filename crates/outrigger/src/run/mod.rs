@@ -132,7 +132,7 @@ async fn go(args: RunArgs, format: Format) -> anyhow::Result<u8> {
 }
 
 /// The key in this file, which is made if it is not there.
-fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
+pub(crate) fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
     let key =
         match path.try_exists().with_context(|| format!("the key {} cannot be looked at", path.display()))? {
             true => SigningKey::load(path),

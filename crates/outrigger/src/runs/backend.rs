@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outrigger_abp::protocol::AgentEvent;
-use outrigger_abp::receipt::Folder;
+use outrigger_abp::receipt::{Folder, SigningKey};
 use outrigger_policy::Digest;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -51,7 +51,7 @@ pub(crate) struct Attempt {
     pub(crate) teller: Teller,
     /// What is wanted of it meanwhile. Closed when the daemon leaves without a word.
     pub(crate) control: mpsc::Receiver<Control>,
-    pub(crate) receipts: Arc<Folder>,
+    pub(crate) receipts: Receipts,
 }
 
 /// What is to be done, as it was accepted.
@@ -84,6 +84,14 @@ pub(crate) enum Control {
     Answered(Box<Approval>),
     /// The daemon leaves: stand still if you can, else end as you like; it is tried again later.
     Drain,
+}
+
+/// Where receipts are put, and who signs them.
+#[derive(Clone)]
+pub(crate) struct Receipts {
+    pub(crate) folder: Arc<Folder>,
+    /// Nobody if there is none.
+    pub(crate) sign: Option<SigningKey>,
 }
 
 /// How an attempt ended.

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outrigger_abp::receipt::Folder;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::approval::{Answer, Approval, ApprovalId, Choice};
-use super::backend::{Control, Order, Recorded};
+use super::backend::{Control, Order, Receipts, Recorded};
 use super::cell::{self, Cells, Change, ChangeError};
 use super::dispatch::{self, Lane, LeftBehind, work_for};
 use super::entry::{Accepted, Answered, Entry, Line};
@@ -27,7 +26,7 @@ pub(super) struct Inner {
     pub(super) cells: Cells,
     pub(super) lanes: BTreeMap<String, Arc<Lane>>,
     pub(super) default_backend: String,
-    pub(super) receipts: Arc<Folder>,
+    pub(super) receipts: Receipts,
     pub(super) rules: RunRules,
     pub(super) tools: Vec<(String, String)>,
     pub(super) left: Left,

@@ -359,7 +359,7 @@ struct Job<'a> {
 async fn perform(inner: &Arc<Inner>, lane: &Lane, job: Job<'_>) -> Concluded {
     let Job { run, number, order, state, teller, control } = job;
     let cancelling = state.cancelling.clone();
-    let receipts = Arc::clone(&inner.receipts);
+    let receipts = inner.receipts.clone();
     let attempt = Attempt { run: run.clone(), number, order, state, teller, control, receipts };
     if let Some(why) = cancelling {
         inner.command(run, Control::Cancel { why });

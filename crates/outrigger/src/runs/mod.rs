@@ -28,7 +28,9 @@ mod tasks;
 mod tests;
 
 pub(crate) use approval::{Answer, Approval, ApprovalId, Choice, DefaultAnswer, Given};
-pub(crate) use backend::{Attempt, Backend, BackendView, Concluded, Control, Ended, Health, Order, Teller};
+pub(crate) use backend::{
+    Attempt, Backend, BackendView, Concluded, Control, Ended, Health, Order, Receipts, Teller,
+};
 pub(crate) use entry::Line;
 pub(crate) use follow::Follower;
 pub(crate) use id::{Actor, RunId};

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outrigger_abp::receipt::{Check, Folder, verify};
+use outrigger_abp::receipt::{Check, verify};
 use tokio::sync::{Notify, broadcast, watch};
 
 use super::approval::{Answer, Approval, ApprovalId, DefaultAnswer};
-use super::backend::{BackendView, Control, told};
+use super::backend::{BackendView, Control, Receipts, told};
 use super::books::{Inner, refused};
 use super::cell::{self, Cells, Change};
 use super::dispatch::{self, Lane, LeftBehind, work_for};
@@ -46,7 +46,7 @@ pub(crate) struct RunsOptions {
     pub(crate) lanes: Vec<Lane>,
     /// Who does a task for which nobody was named.
     pub(crate) default_backend: String,
-    pub(crate) receipts: Arc<Folder>,
+    pub(crate) receipts: Receipts,
     pub(crate) rules: RunRules,
     /// The tools that scripts can be given by name.
     pub(crate) tools: Vec<(String, String)>,
@@ -525,7 +525,7 @@ impl Runs {
     /// The receipt of a run, and whether it holds.
     pub(crate) async fn receipt(&self, run: &RunId) -> Result<Option<(PathBuf, Check)>, RunsError> {
         let Some(receipt) = self.show(run).await?.receipt else { return Ok(None) };
-        let path = self.inner.receipts.path().join(&receipt.file);
+        let path = self.inner.receipts.folder.path().join(&receipt.file);
         let checked = tokio::task::spawn_blocking(move || verify(&path).map(|check| (path, check))).await;
         match checked {
             Ok(Ok(found)) => Ok(Some(found)),
@@ -537,7 +537,7 @@ impl Runs {
     /// What changed in the workspace, as a patch.
     pub(crate) async fn patch(&self, run: &RunId) -> Result<Option<Vec<u8>>, RunsError> {
         let Some(patch) = self.show(run).await?.patch else { return Ok(None) };
-        let path = self.inner.receipts.path().join(patch);
+        let path = self.inner.receipts.folder.path().join(patch);
         match tokio::task::spawn_blocking(move || std::fs::read(path)).await {
             Ok(Ok(bytes)) => Ok(Some(bytes)),
             Ok(Err(error)) => Err(unreadable("patch", &error)),

@@ -352,7 +352,10 @@ fn open_with(folder: &Path, engine: Arc<dyn Engine>, lanes: Vec<Lane>) -> Runs {
         engine,
         default_backend: lanes[0].backend.name().to_owned(),
         lanes,
-        receipts: Arc::new(Folder::open(folder.join("receipts"), SpoolLimit::USUAL).unwrap()),
+        receipts: Receipts {
+            folder: Arc::new(Folder::open(folder.join("receipts"), SpoolLimit::USUAL).unwrap()),
+            sign: None,
+        },
         rules: RunRules {
             queued: 8,
             retries: 0,

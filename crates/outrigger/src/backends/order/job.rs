@@ -2,14 +2,12 @@
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_abp::conduct::{Afterwards, Job};
 use outrigger_abp::govern::{Approver, Choice, Limits, OnDenied};
 use outrigger_abp::host::Terms;
 use outrigger_abp::protocol::{self, Offer, WorkOrder, WorkspaceMode};
-use outrigger_abp::receipt::Folder;
 use outrigger_abp::workspace;
 
 use super::House;
@@ -17,7 +15,7 @@ use super::conversation::{self, Conversation};
 use crate::config;
 use crate::run::{Around, Chosen, ready, usual_policy};
 use crate::runs::request::ApprovalTerms;
-use crate::runs::{DefaultAnswer, NewRun, RequestError, RunId, receipt_id};
+use crate::runs::{DefaultAnswer, NewRun, Receipts, RequestError, RunId, receipt_id};
 
 /// From spawn to hello. A machine on which everything starts at once is slow.
 const HELLO_WITHIN: Duration = Duration::from_secs(30);
@@ -102,7 +100,7 @@ pub(super) fn make(
     run: &RunId,
     number: u32,
     request: &NewRun,
-    receipts: Arc<Folder>,
+    receipts: Receipts,
 ) -> Result<Made, String> {
     let id = receipt_id(run, number);
     let mut order = request.work_order(run.as_str()).map_err(|error| error.message)?;
@@ -160,8 +158,8 @@ pub(super) fn make(
             repository: workspace::AgentRepository::Make,
             limits: workspace::Limits::usual(),
         },
-        receipts,
-        sign: None,
+        receipts: receipts.folder,
+        sign: receipts.sign,
         afterwards: Afterwards::Discard,
         order,
     };

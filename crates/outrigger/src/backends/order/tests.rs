@@ -31,7 +31,7 @@ use crate::runs::request::ApprovalTerms;
 use crate::runs::state::{Moment, Spent};
 use crate::runs::{
     Actor, Answer, Approval, ApprovalId, Choice, Concluded, Control, DefaultAnswer, Given, NewRun, Phase,
-    RunId, RunState, Teller,
+    Receipts, RunId, RunState, Teller,
 };
 
 fn run() -> RunId {
@@ -101,9 +101,13 @@ fn receipts(folder: &Path) -> Arc<Folder> {
     Arc::new(Folder::open(folder.join("receipts"), SpoolLimit::USUAL).unwrap())
 }
 
+fn kept(folder: &Path) -> Receipts {
+    Receipts { folder: receipts(folder), sign: None }
+}
+
 fn make(folder: &Path, number: u32, value: Value) -> Made {
     let mock = Backend::Mock { script: None };
-    let made = job::make(&house(folder), "mock", &mock, &run(), number, &request(value), receipts(folder));
+    let made = job::make(&house(folder), "mock", &mock, &run(), number, &request(value), kept(folder));
     made.unwrap_or_else(|why| panic!("{why}"))
 }
 
@@ -149,7 +153,7 @@ fn a_thread_with_an_agent_goes_on_in_the_same_folder_and_session() {
     let make = |run: &str| {
         let (run, request) = (RunId::parse(run).unwrap(), request(json!({ "task": "x", "thread": "t" })));
         let (house, claude) = (house(folder.path()), Backend::Agent(claude.clone()));
-        let made = job::make(&house, "claude", &claude, &run, 1, &request, receipts(folder.path()));
+        let made = job::make(&house, "claude", &claude, &run, 1, &request, kept(folder.path()));
         made.unwrap_or_else(|why| panic!("{why}"))
     };
     let first = make("r1");

@@ -1,7 +1,7 @@
 //! Receipts of a log, written once whoever dies in between.
 
 use outrigger_abp::protocol::{EventKind, OrderId};
-use outrigger_abp::receipt::{SpoolLimit, verify_chain};
+use outrigger_abp::receipt::{SignatureState, SpoolLimit, verify_chain};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
@@ -15,6 +15,7 @@ struct Desk {
     _folder: TempDir,
     engine: Arc<dyn Engine>,
     receipts: Arc<Folder>,
+    key: SigningKey,
     run: RunId,
 }
 
@@ -36,8 +37,9 @@ impl Desk {
         let folder = tempfile::tempdir().unwrap();
         let engine: Arc<dyn Engine> = Arc::new(Sqlite::open(&folder.path().join("runs.sqlite")).unwrap());
         let receipts = Folder::open(folder.path().join("receipts"), SpoolLimit::USUAL).unwrap();
-        let desk =
-            Self { engine, receipts: Arc::new(receipts), run: RunId::parse("r").unwrap(), _folder: folder };
+        let key = SigningKey::create(&folder.path().join("key")).unwrap();
+        let (receipts, run) = (Arc::new(receipts), RunId::parse("r").unwrap());
+        let desk = Self { engine, receipts, key, run, _folder: folder };
         let entries = [
             started(1),
             event(1, 1, "first"),
@@ -66,12 +68,17 @@ impl Desk {
             usage: Usage::default(),
             account: Map::new(),
         };
-        seal(&teller, &self.receipts, sealing).await
+        let receipts = Receipts { folder: Arc::clone(&self.receipts), sign: Some(self.key.clone()) };
+        seal(&teller, &receipts, sealing).await
     }
 
     fn events_of(&self, receipt: &Receipt) -> u64 {
         let check = verify(&self.receipts.path().join(&receipt.file)).unwrap();
         assert!(check.is_valid(), "{check:?}");
+        assert!(
+            matches!(&check.signature, SignatureState::Valid { public_key } if *public_key == self.key.public_key()),
+            "{check:?}"
+        );
         check.events
     }
 }

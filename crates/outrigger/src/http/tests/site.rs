@@ -23,7 +23,7 @@ use crate::http::{ServerLimits, listen, serve};
 use crate::runs::backend::{Again, NewApproval};
 use crate::runs::dispatch::Lane;
 use crate::runs::{
-    Attempt, Backend, BackendView, Choice, Concluded, Control, DefaultAnswer, Ended, NewRun, Phase,
+    Attempt, Backend, BackendView, Choice, Concluded, Control, DefaultAnswer, Ended, NewRun, Phase, Receipts,
     RequestError, RunId, RunRules, RunState, Runs, RunsOptions,
 };
 
@@ -307,7 +307,10 @@ fn open(folder: &std::path::Path) -> Runs {
         engine,
         lanes: vec![Lane::new(Arc::new(Obedient), 16)],
         default_backend: "obedient".to_owned(),
-        receipts: Arc::new(Folder::open(folder.join("receipts"), SpoolLimit::USUAL).unwrap()),
+        receipts: Receipts {
+            folder: Arc::new(Folder::open(folder.join("receipts"), SpoolLimit::USUAL).unwrap()),
+            sign: None,
+        },
         rules: RunRules {
             queued: 1000,
             retries: 0,

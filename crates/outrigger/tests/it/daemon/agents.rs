@@ -184,6 +184,8 @@ fn any_program_works_on_a_copy_and_its_lines_are_events() {
     let run = daemon.submit(&json!({"task": "x", "backend": "breaks", "fallback": ["works"]}));
     let state = daemon.until_over(&run);
     assert_eq!((&state["phase"], &state["backend"]), (&json!("completed"), &json!("works")), "{state:#}");
-    let earlier = state["earlier"].to_string();
-    assert!(earlier.contains('3') && earlier.contains("breaks"), "{earlier}");
+    let log = daemon.log(&run);
+    let failed = log.iter().find(|record| record["kind"] == "attempted").unwrap();
+    assert_eq!(failed["data"]["error"], "`sh` ended with exit code 3: trouble");
+    assert!(state["approvals"].as_array().unwrap().is_empty(), "nobody is asked about what was configured");
 }

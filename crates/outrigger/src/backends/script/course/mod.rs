@@ -5,11 +5,10 @@ mod tell;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_abp::protocol::{AgentEvent, BackendIdentity, EventKind, Outcome as How, Usage, WorkOrder};
-use outrigger_abp::receipt::{Ending, Folder};
+use outrigger_abp::receipt::Ending;
 use outrigger_mustard::host::store::{CallId, Record};
 use outrigger_mustard::host::{Capabilities, Ending as Stepped, Host, Run, TopLevelReturn};
 use outrigger_policy::{Digest, Policy};
@@ -27,7 +26,7 @@ use crate::backends::tools::{Said, Tools, plain};
 use crate::engine::EngineError;
 use crate::runs::backend::{Again, NotHeard};
 use crate::runs::entry::Suspended;
-use crate::runs::{Attempt, Concluded, Control, Ended, Order, Phase, RunId, Teller};
+use crate::runs::{Attempt, Concluded, Control, Ended, Order, Phase, Receipts, RunId, Teller};
 
 /// How long tools that were begun have when the daemon leaves.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -49,7 +48,7 @@ pub(super) struct Course<'a> {
     policy: Policy,
     teller: Teller,
     control: mpsc::Receiver<Control>,
-    receipts: Arc<Folder>,
+    receipts: Receipts,
     journal: Journal,
     /// How many suspensions there were before this one.
     step: u64,

@@ -28,7 +28,8 @@ use crate::engine::{Engine, Seq};
 use crate::runs::dispatch::Lane;
 use crate::runs::entry::Entry;
 use crate::runs::{
-    Actor, Answer, Choice, DefaultAnswer, Line, NewRun, RunId, RunRules, RunState, Runs, RunsOptions,
+    Actor, Answer, Choice, DefaultAnswer, Line, NewRun, Receipts, RunId, RunRules, RunState, Runs,
+    RunsOptions,
 };
 
 /// Children that are threads of this process and speak through a socket.
@@ -114,7 +115,7 @@ impl Bench {
             engine,
             default_backend: super::NAME.to_owned(),
             lanes: vec![Lane::new(Arc::new(scripts), 8)],
-            receipts: self.receipts(),
+            receipts: Receipts { folder: self.receipts(), sign: None },
             rules: RunRules {
                 queued: 100,
                 retries: 0,
