@@ -39,6 +39,11 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
+/// So many files.
+pub(crate) fn files(count: usize) -> String {
+    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
+}
+
 /// One line, fit to be shown, cut where it becomes long.
 pub(crate) fn short(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();

@@ -304,7 +304,7 @@ impl Live {
                 }
             }
             let applied = if was_applied(concluded) { ", applied" } else { "" };
-            self.screen.note(&format!("{} files, +{added} −{deleted}{applied}", files.len()));
+            self.screen.note(&format!("{}, +{added} −{deleted}{applied}", say::files(files.len())));
         }
         if let Some(changes) = &concluded.changes {
             self.remarks(changes);

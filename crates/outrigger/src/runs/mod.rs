@@ -10,6 +10,7 @@
 //! it is in memory or in a process. An answer to an approval of a run at rest queues it again. A daemon that is killed leaves claims behind;
 //! the next one claims the same work and the backend takes up what the log says.
 
+mod again;
 pub(crate) mod approval;
 pub(crate) mod backend;
 mod books;
@@ -18,6 +19,7 @@ pub(crate) mod dispatch;
 pub(crate) mod entry;
 mod follow;
 pub(crate) mod id;
+mod kept;
 mod recall;
 pub(crate) mod request;
 mod scribe;

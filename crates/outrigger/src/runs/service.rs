@@ -1,12 +1,10 @@
 //! What can be done with runs, by whoever may: the API, the dashboard, the command line.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outrigger_abp::receipt::{Check, verify};
 use tokio::sync::{Notify, broadcast, watch};
 
 use super::approval::{Answer, Approval, ApprovalId, DefaultAnswer};
@@ -198,7 +196,7 @@ impl Runs {
         self.accept(new, by, None, None).await
     }
 
-    async fn accept(
+    pub(super) async fn accept(
         &self,
         mut new: NewRun,
         by: Actor,
@@ -444,140 +442,6 @@ impl Runs {
         Ok(state)
     }
 
-    /// The same again as a run of its own; a script from one of its suspensions on (`at` is the number of the record).
-    pub(crate) async fn fork(&self, run: &RunId, at: Option<Seq>, by: Actor) -> Result<RunState, RunsError> {
-        let Some(at) = at else { return self.go_on(run, None, by).await };
-        let from = recall::suspension(&*self.inner.engine, run, at).await?.ok_or_else(|| {
-            RunsError::Refused(format!("record {} of the run {run} is no suspension of a script", at.0))
-        })?;
-        self.go_on(run, Some(from), by).await
-    }
-
-    /// The same order as a run of its own, from its beginning or from where its script stood still.
-    async fn go_on(&self, run: &RunId, from: Option<Standstill>, by: Actor) -> Result<RunState, RunsError> {
-        let request = NewRun { id: None, ..self.request(run).await? };
-        let at = from.as_ref().map(|from| from.at);
-        let origin = Origin { how: OriginKind::Fork, run: run.clone(), at: at.map(|at| at.0) };
-        let from = match from {
-            None => None,
-            Some(from) => {
-                let blob = self.inner.engine.get_blob(&run.log(), &from.suspended.snapshot).await?;
-                let gone = || {
-                    RunsError::Refused(format!("the snapshot of record {} is not kept any more", from.at.0))
-                };
-                let blob = blob.ok_or_else(gone)?;
-                Some((from, blob))
-            }
-        };
-        self.accept(request, by, Some(origin), from).await
-    }
-
-    /// A script again with the answers that it got; nothing is called.
-    pub(crate) async fn replay(&self, run: &RunId, by: Actor) -> Result<RunState, RunsError> {
-        let state = self.show(run).await?;
-        let not = |what: &str| Err(RunsError::Phase { phase: state.phase, what: what.to_owned() });
-        if !state.script {
-            return not("only a script can be replayed; fork it to do it again");
-        }
-        if !state.phase.is_over() {
-            return not("it can be replayed when it is over");
-        }
-        if state.origin.as_ref().is_some_and(|origin| origin.at.is_some()) {
-            return not("it began in the middle; replay the run that it was forked from");
-        }
-        let request = NewRun { id: None, ..self.request(run).await? };
-        let origin = Origin { how: OriginKind::Replay, run: run.clone(), at: None };
-        self.accept(request, by, Some(origin), None).await
-    }
-
-    /// A run that waits to be tried again is tried now; one that failed or was cancelled goes on as a run of its own.
-    pub(crate) async fn resume(&self, run: &RunId, by: Actor) -> Result<RunState, RunsError> {
-        let state = self.show(run).await?;
-        match state.phase {
-            Phase::Failed | Phase::Cancelled => {
-                let from = match state.script {
-                    true => recall::last_suspension(&*self.inner.engine, run).await?,
-                    false => None,
-                };
-                self.go_on(run, from, by).await
-            }
-            Phase::Queued => {
-                let cell = self.inner.cells.hold(run);
-                let changed = cell.change(|state| {
-                    let work = vec![work_for(&state.backend, run, Millis::now())];
-                    Ok(Change { entries: Vec::new(), work, out: state.backend.clone() })
-                });
-                let (state, backend) = changed.await.map_err(|error| refused(run, error))?;
-                self.inner.wake(&backend);
-                Ok(state)
-            }
-            phase @ Phase::Waiting => {
-                Err(RunsError::Phase { phase, what: "it goes on when somebody answers".to_owned() })
-            }
-            phase @ Phase::Running => Err(RunsError::Phase { phase, what: "it is under way".to_owned() }),
-            phase @ Phase::Completed => Err(RunsError::Phase {
-                phase,
-                what: "there is nothing left to do; fork it to do it again".to_owned(),
-            }),
-        }
-    }
-
-    /// The receipt of a run, and whether it holds.
-    pub(crate) async fn receipt(&self, run: &RunId) -> Result<Option<(PathBuf, Check)>, RunsError> {
-        let Some(receipt) = self.show(run).await?.receipt else { return Ok(None) };
-        let path = self.inner.receipts.folder.path().join(&receipt.file);
-        let checked = tokio::task::spawn_blocking(move || verify(&path).map(|check| (path, check))).await;
-        match checked {
-            Ok(Ok(found)) => Ok(Some(found)),
-            Ok(Err(error)) => Err(unreadable("receipt", &error)),
-            Err(error) => Err(unreadable("receipt", &error)),
-        }
-    }
-
-    /// What changed in the workspace, as a patch.
-    pub(crate) async fn patch(&self, run: &RunId) -> Result<Option<Vec<u8>>, RunsError> {
-        let Some(patch) = self.show(run).await?.patch else { return Ok(None) };
-        let path = self.inner.receipts.folder.path().join(patch);
-        match tokio::task::spawn_blocking(move || std::fs::read(path)).await {
-            Ok(Ok(bytes)) => Ok(Some(bytes)),
-            Ok(Err(error)) => Err(unreadable("patch", &error)),
-            Err(error) => Err(unreadable("patch", &error)),
-        }
-    }
-
-    /// Forgets a run that is over. Its receipt stays.
-    pub(crate) async fn forget(&self, run: &RunId) -> Result<(), RunsError> {
-        let state = self.show(run).await?;
-        if !state.phase.is_over() {
-            let what = "it can be forgotten when it is over; cancel it first".to_owned();
-            return Err(RunsError::Phase { phase: state.phase, what });
-        }
-        Ok(self.inner.engine.forget(&run.log()).await?)
-    }
-
-    /// Forgets runs that have been over for longer than they are kept, or are more than are kept. Says how many.
-    pub(crate) async fn tidy(&self) -> Result<usize, RunsError> {
-        let over = vec![Phase::Completed, Phase::Failed, Phase::Cancelled];
-        let (mut kept, mut forgotten, mut before) = (0, 0, None);
-        let now = super::state::Moment::now();
-        loop {
-            let page = self.list(ListQuery { phases: over.clone(), before, limit: MAX_PAGE }).await?;
-            for run in &page.runs {
-                let age = run.finished_at.map_or(Duration::ZERO, |at| now.since(at));
-                if kept >= self.inner.rules.keep_at_most || age > self.inner.rules.keep_for {
-                    self.inner.engine.forget(&run.id.log()).await?;
-                    forgotten += 1;
-                } else {
-                    kept += 1;
-                }
-            }
-            before = page.next;
-            if before.is_none() {
-                return Ok(forgotten);
-            }
-        }
-    }
-
     /// The backends, looked at now.
     pub(crate) async fn backends(&self) -> Vec<BackendView> {
         // A store that cannot be read complains elsewhere; the backends are shown all the same.
@@ -611,10 +475,6 @@ impl Runs {
     pub(crate) fn tools(&self) -> Vec<(String, String)> {
         self.inner.tools.clone()
     }
-}
-
-fn unreadable(what: &'static str, why: &dyn std::fmt::Display) -> RunsError {
-    RunsError::Unreadable { what, why: why.to_string() }
 }
 
 /// The id of the receipt of an attempt: the run's own for the first one.

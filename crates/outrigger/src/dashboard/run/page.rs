@@ -138,7 +138,7 @@ fn changes(view: &RunPage) -> Markup {
                     div.card {
                         header.card-head {
                             h2 { (icon(Icon::File)) "Changes" }
-                            span.meta { (patch.files.len() + patch.more_files) " files " (tally(patch.added(), patch.removed())) }
+                            span.meta { (crate::say::files(patch.files.len() + patch.more_files)) " " (tally(patch.added(), patch.removed())) }
                             a.button.small href={ "/v1/runs/" (view.state.id) "/patch" } download={ (view.state.id) ".patch" } { (icon(Icon::Download)) "Patch" }
                         }
                         (diff(patch))

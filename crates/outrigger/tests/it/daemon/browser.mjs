@@ -61,6 +61,83 @@ const steps = {
     await page.getByText('answer 42').first().waitFor();
     await shot('approved');
   },
+  async call_is_approved_with_other_arguments(run) {
+    await page.goto(`${base}/runs/${run}`);
+    await page.getByText('Approve with other arguments').click();
+    const box = page.getByLabel('Arguments, as JSON');
+    await box.fill('[41');
+    await page.getByRole('button', { name: 'Approve these' }).click();
+    await box.fill('[41]');
+    await page.getByRole('button', { name: 'Approve these' }).click();
+    await phase('completed');
+    await page.getByText('got 41').first().waitFor();
+    await shot('edited');
+  },
+  async keyboard_is_enough(run) {
+    await page.goto(base + '/');
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/runs\//);
+    await page.goto(`${base}/runs/${run}`);
+    await page.getByRole('button', { name: 'Approve', exact: true }).waitFor();
+    await page.keyboard.press('a');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Enter');
+    await phase('completed');
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: /keys/i }).waitFor();
+    await shot('keys');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('g');
+    await page.keyboard.press('p');
+    await page.getByRole('heading', { name: 'Playground', exact: true }).waitFor();
+  },
+  async without_scripts_forms_do_the_same(run) {
+    const plain = await browser.newContext({ javaScriptEnabled: false, storageState: await context.storageState() });
+    const still = await plain.newPage();
+    await still.goto(`${base}/runs/${run}`);
+    await still.getByRole('button', { name: 'Approve', exact: true }).click();
+    await still.getByText('answered').first().waitFor();
+    await still.goto(base + '/playground');
+    await still.getByRole('textbox', { name: 'Script', exact: true }).fill("`plain ${ask('what')}`");
+    await still.getByLabel('Names that you answer yourself').fill('ask');
+    await still.getByRole('button', { name: /^Run/ }).click();
+    check(/run=/.test(still.url()), `it is at ${still.url()}`);
+    for (let tries = 0; tries < 50 && !await still.getByLabel(/The result/).isVisible(); tries++) await still.reload();
+    await still.getByLabel(/The result/).fill('"paper"');
+    await still.getByRole('button', { name: 'Answer', exact: true }).click();
+    for (let tries = 0; tries < 50 && !await still.getByText('plain paper').first().isVisible(); tries++) await still.reload();
+    await still.screenshot({ path: `${shots}/without-scripts.png` });
+    check(await still.getByText('plain paper').first().isVisible(), 'the script never ended');
+    await plain.close();
+  },
+  async changes_of_a_run_are_shown(run) {
+    await page.goto(`${base}/runs/${run}`);
+    await page.getByText('a.txt').first().waitFor();
+    await page.getByText('after', { exact: true }).first().waitFor();
+    await page.getByText('before', { exact: true }).first().waitFor();
+    await shot('diff');
+  },
+  async agent_is_talked_to() {
+    await page.goto(base + '/agents');
+    await shot('agents');
+    await page.goto(base + '/chat?backend=mock');
+    await page.getByRole('textbox', { name: 'Message' }).fill('good morning');
+    await page.getByRole('button', { name: /^Send/ }).click();
+    await page.getByRole('region', { name: 'Conversation' }).getByText('good morning').first().waitFor();
+    await phase('completed');
+    await shot('chat');
+  },
+  async process_is_looked_at_and_stopped(name) {
+    await page.goto(base + '/sidecars');
+    await page.getByRole('link', { name }).first().click();
+    await page.getByText('ready').first().waitFor();
+    await page.getByText('it has begun').first().waitFor();
+    await shot('sidecar');
+    await page.getByRole('button', { name: `Stop ${name}` }).click();
+    await page.getByRole('button', { name: 'Yes' }).click();
+    await page.getByRole('heading', { name: 'Sidecars', exact: true }).waitFor();
+  },
   async tool_is_denied_from_the_list() {
     await page.goto(base + '/');
     await page.getByRole('button', { name: /^Deny/ }).first().click();

@@ -78,18 +78,30 @@ const EXTENSION: &str = "org.example.hello";
 /// An agent that listens twice, and so is at work until somebody has spoken twice.
 const SLOW: &str = r#"{"steps":[{"do":"started","message":"begun"},{"do":"listen"},{"do":"listen"}]}"#;
 
+/// Tools that need a person, agents that wait, talk and change files, and an extension.
+fn config() -> String {
+    let tools = "[tools.six]\nvalue = 6\napproval = \"always\"\n[tools.echo]\ncommand = \"cat\"\napproval = \"always\"\n";
+    let slow = "[backends.slow]\ntype = \"mock\"\nscript = \"slow.json\"\n";
+    let writer =
+        "[backends.writer]\ntype = \"process\"\ncommand = \"sh\"\nargs = [\"-c\", \"echo after > a.txt\"]\n";
+    let program = env!("CARGO_BIN_EXE_outrigger");
+    let talker = format!("echo it has begun >&2; exec {program} sidecar abp-mock --script slow.json");
+    let talker = format!(
+        "[backends.talker]\ntype = \"sidecar\"\ncommand = \"sh\"\nargs = [\"-c\", \"{talker}\"]\ncwd = \".\"\n"
+    );
+    let rest = "[runs]\napprove_within = \"1h\"\n[extensions]\nenabled = true\n";
+    format!("{tools}{slow}{writer}{talker}{rest}")
+}
+
 #[test]
 fn a_person_uses_the_dashboard() {
     let _quiet = quiet();
-    let tools = "[tools.six]\nvalue = 6\napproval = \"always\"\n\n[runs]\napprove_within = \"1h\"\n";
-    let agent = "[backends.slow]\ntype = \"mock\"\nscript = \"slow.json\"\n";
     let home = super::Home::new();
-    std::fs::write(
-        home.folder.path().join("outrigger.toml"),
-        format!("{tools}\n{agent}\n[extensions]\nenabled = true\n"),
-    )
-    .unwrap();
+    std::fs::write(home.folder.path().join("outrigger.toml"), config()).unwrap();
     std::fs::write(home.folder.path().join("slow.json"), SLOW).unwrap();
+    let project = home.folder.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    std::fs::write(project.join("a.txt"), "before\n").unwrap();
     for args in
         [&["ext", "new", EXTENSION] as &[&str], &["ext", "trust", EXTENSION], &["ext", "grant", EXTENSION]]
     {
@@ -105,6 +117,24 @@ fn a_person_uses_the_dashboard() {
     let run = daemon.submit(&approved);
     daemon.until(&run, "waiting");
     person.does(&format!("tool_is_approved {run}"));
+    let edited = json!({"script": "`got ${echo(6)}`", "tools": {"echo": {"tool": "echo"}}});
+    let run = daemon.submit(&edited);
+    daemon.until(&run, "waiting");
+    person.does(&format!("call_is_approved_with_other_arguments {run}"));
+    for step in ["keyboard_is_enough", "without_scripts_forms_do_the_same"] {
+        let run = daemon.submit(&approved);
+        daemon.until(&run, "waiting");
+        person.does(&format!("{step} {run}"));
+        assert_eq!(daemon.until_over(&run)["phase"], "completed");
+    }
+    let run = daemon.submit(&json!({"task": "write", "backend": "writer", "workspace": {"root": project}}));
+    daemon.until_over(&run);
+    person.does(&format!("changes_of_a_run_are_shown {run}"));
+    person.does("agent_is_talked_to");
+    let run = daemon.submit(&json!({"task": "take your time", "backend": "talker"}));
+    daemon.wait_for(&run, |state| state["attempt_events"].as_u64().unwrap() > 0);
+    person.does("process_is_looked_at_and_stopped talker");
+    assert_eq!(daemon.until_over(&run)["phase"], "failed");
     let denied = daemon.submit(&approved);
     daemon.until(&denied, "waiting");
     person.does("tool_is_denied_from_the_list");
