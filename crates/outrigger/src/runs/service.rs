@@ -204,6 +204,12 @@ impl Runs {
         from: Option<(Standstill, Vec<u8>)>,
     ) -> Result<RunState, RunsError> {
         let inner = &self.inner;
+        if let Some(id) = &new.id
+            && let Ok(run) = RunId::parse(id)
+            && let Some(state) = self.asked_before(&run, &new).await?
+        {
+            return Ok(state);
+        }
         if self.is_draining() {
             return Err(RunsError::Draining);
         }
@@ -268,16 +274,29 @@ impl Runs {
                 Ok(state)
             }
             Err(AppendError::Conflict { .. }) => {
-                let first = inner.accepted(&run).await?;
-                if first.request == new {
-                    return self.show(&run).await;
-                }
-                Err(RunsError::Refused(format!(
-                    "there is a run `{run}` already, and it asks for something else"
-                )))
+                let before = self.asked_before(&run, &new).await?;
+                before.ok_or_else(|| RunsError::NoSuchRun(run.to_string()))
             }
             Err(AppendError::Engine(error)) => Err(error.into()),
         }
+    }
+
+    /// The run of this id, if there is one and it was asked for the same.
+    async fn asked_before(&self, run: &RunId, new: &NewRun) -> Result<Option<RunState>, RunsError> {
+        let first = match self.inner.accepted(run).await {
+            Ok(accepted) => accepted.request,
+            Err(RunsError::NoSuchRun(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // What was left open was filled in when it was accepted, perhaps by rules that are others now.
+        let mut again = new.clone();
+        again.retries = again.retries.or(first.retries);
+        again.approvals = again.approvals.or_else(|| first.approvals.clone());
+        if again != first {
+            let message = format!("there is a run `{run}` already, and it asks for something else");
+            return Err(RunsError::Refused(message));
+        }
+        self.show(run).await.map(Some)
     }
 
     pub(crate) async fn list(&self, query: ListQuery) -> Result<Page, RunsError> {

@@ -383,11 +383,14 @@ async fn more_than_may_wait_is_refused_and_what_was_accepted_is_done() {
         until(&runs, &run, |state| state.phase == Phase::Running).await;
         accepted.push(run);
     }
-    for _ in 0..8 {
-        accepted.push(runs.submit(task(json!({})), me()).await.unwrap().id);
+    for number in 0..8 {
+        let waits = task(json!({"id": format!("waits-{number}")}));
+        accepted.push(runs.submit(waits, me()).await.unwrap().id);
     }
     let full = runs.submit(task(json!({})), me()).await;
     assert!(matches!(full, Err(RunsError::Full { queued: 8, limit: 8 })), "{full:?}");
+    let again = runs.submit(task(json!({"id": "waits-0"})), me()).await.unwrap();
+    assert_eq!(again.id, accepted[4], "what was accepted is known, however many wait");
     for run in &accepted[..4] {
         runs.cancel(run, "make room".to_owned(), me()).await.unwrap();
     }
