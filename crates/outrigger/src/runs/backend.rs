@@ -103,6 +103,8 @@ pub(crate) enum Concluded {
     AtRest,
     /// It stands still because the daemon leaves, and goes on (or is tried again) under the next one.
     Drained,
+    /// The daemon leaves, and nothing was done yet.
+    Unbegun,
 }
 
 /// How an attempt ended for good.

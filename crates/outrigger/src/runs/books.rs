@@ -78,11 +78,6 @@ impl Inner {
         (self.left)(&receipt_id(&state.id, state.attempt))
     }
 
-    /// Whether the run works in the folder itself, so that doing it again could do it twice.
-    pub(super) fn in_place(&self, state: &RunState) -> bool {
-        state.in_place
-    }
-
     /// The order of a run, with what it needs from elsewhere.
     pub(super) async fn order(&self, state: &RunState) -> Result<Order, RunsError> {
         let accepted = self.accepted(&state.id).await?;

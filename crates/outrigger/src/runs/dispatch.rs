@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::approval::{Answer, Approval, ApprovalId, Choice, DefaultAnswer};
-use super::backend::{Again, Attempt, Backend, COMMANDS, Concluded, Control, Ended, Order, Teller};
+use super::backend::{Again, Attempt, Backend, COMMANDS, Concluded, Control, Ended, Order, Teller, told};
 use super::books::Inner;
 use super::cell::{Cell, Change, ChangeError};
 use super::entry::{Answered, Attempted, Entry, Finished, OriginKind, Started};
@@ -220,7 +221,16 @@ async fn attempt(inner: &Arc<Inner>, lane: &Lane, run: &RunId) -> Done {
     match (concluded, written) {
         (Concluded::Ended(ended), Ok(())) => conclude(inner, &cell, number, *ended).await,
         (Concluded::AtRest, Ok(())) => Done::Acknowledge,
-        (Concluded::Drained, _) => Done::Leave,
+        (Concluded::Drained, Ok(())) if !lane.backend.resumes() => {
+            write_cut(inner, &cell, Cut::Drained).await;
+            Done::Leave
+        }
+        (Concluded::Unbegun, Ok(())) => {
+            write_cut(inner, &cell, Cut::Unbegun).await;
+            Done::Leave
+        }
+        // What is not written down now the next daemon finds out.
+        (Concluded::Drained | Concluded::Unbegun, _) => Done::Leave,
         (_, Err(why)) => {
             inner.complain(format!("the run {run} could not be written down: {why}"));
             tokio::time::sleep(AFTER_FAILURE).await;
@@ -247,8 +257,7 @@ async fn begin(inner: &Arc<Inner>, lane: &Lane, cell: &Cell) -> Result<Beginning
     };
     let resumes = lane.backend.resumes();
     if !resumes && before.underway && !before.phase.is_over() {
-        let left = inner.left_by(&before);
-        interrupted(inner, cell, left).await?;
+        interrupted(inner, cell, Cut::Killed).await?;
     }
     let changed = cell.change(|state| {
         let rests = !resumes && state.open_approvals().next().is_some();
@@ -271,15 +280,41 @@ async fn begin(inner: &Arc<Inner>, lane: &Lane, cell: &Cell) -> Result<Beginning
     }
 }
 
-/// An attempt died with its daemon: it counts as ended, with the receipt that was made of what it left.
-async fn interrupted(inner: &Arc<Inner>, cell: &Cell, left: Option<LeftBehind>) -> Result<(), String> {
+/// How the end of a daemon met an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    Killed,
+    Drained,
+    Unbegun,
+}
+
+impl Cut {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Killed => "the daemon was killed during the attempt",
+            Self::Drained => "the daemon went down during the attempt",
+            Self::Unbegun => "the daemon went down before the attempt began",
+        }
+    }
+}
+
+async fn write_cut(inner: &Arc<Inner>, cell: &Cell, cut: Cut) {
+    if let Err(why) = interrupted(inner, cell, cut).await {
+        inner.complain(format!("the end of an attempt cannot be written down: {why}"));
+    }
+}
+
+/// An attempt ended with its daemon: it counts as ended, with the receipt that was made of what it left.
+async fn interrupted(inner: &Arc<Inner>, cell: &Cell, cut: Cut) -> Result<(), String> {
+    let standing = cell.state().await.map_err(|error| error.to_string())?;
+    let left = standing.and_then(|(_, state)| inner.left_by(&state));
     let changed = cell.change(|state| {
         if !state.underway || state.phase.is_over() {
             return Ok(Change { entries: Vec::new(), work: Vec::new(), out: () });
         }
         let entry = match &left {
             // It had ended; only nobody had said so yet.
-            Some(LeftBehind { ended: Some(ended), receipt }) => Entry::Finished(Finished {
+            Some(LeftBehind { ended: Some(ended), receipt, .. }) => Entry::Finished(Finished {
                 phase: ended.phase,
                 error: ended.error.clone(),
                 ending: ended.ending.clone(),
@@ -289,9 +324,9 @@ async fn interrupted(inner: &Arc<Inner>, cell: &Cell, left: Option<LeftBehind>) 
                 patch: ended.patch.clone(),
             }),
             left => {
-                let error = "the daemon was killed during the attempt";
+                let error = cut.words();
                 let receipt = left.as_ref().map(|left| left.receipt.clone());
-                let in_place = inner.in_place(state);
+                let in_place = state.in_place && cut != Cut::Unbegun;
                 if state.attempt >= INTERRUPTIONS || in_place {
                     let why = match in_place {
                         true => format!(
@@ -322,7 +357,13 @@ async fn interrupted(inner: &Arc<Inner>, cell: &Cell, left: Option<LeftBehind>) 
                 }
             }
         };
-        Ok::<_, std::convert::Infallible>(Change { entries: vec![entry], work: Vec::new(), out: () })
+        let events = left.as_ref().map_or(&[][..], |left| &left.events);
+        let known = usize::try_from(state.attempt_events).unwrap_or(usize::MAX);
+        let missing = (state.attempt_events + 1..).zip(events.iter().skip(known));
+        let mut entries: Vec<Entry> =
+            missing.map(|(number, event)| told(state.attempt, number, event.clone())).collect();
+        entries.push(entry);
+        Ok::<_, std::convert::Infallible>(Change { entries, work: Vec::new(), out: () })
     });
     match changed.await {
         Ok(_) | Err(ChangeError::NoSuchRun) => Ok(()),
@@ -336,6 +377,8 @@ pub(crate) struct LeftBehind {
     pub(crate) receipt: Receipt,
     /// How it ended, if it had ended before the daemon died.
     pub(crate) ended: Option<LeftEnd>,
+    /// Its events. The log may lack the last of them: they were on their way.
+    pub(crate) events: Vec<Box<RawValue>>,
 }
 
 /// How an attempt had ended.

@@ -9,9 +9,11 @@ use outrigger_abp::protocol::{AgentEvent, EventKind};
 use outrigger_abp::receipt::{Folder, SpoolLimit};
 use outrigger_policy::Digest;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::backend::{Again, NewApproval};
-use super::dispatch::Lane;
+use super::dispatch::{Lane, LeftBehind, LeftEnd};
+use super::state::Receipt;
 use super::*;
 use crate::engine::sqlite::Sqlite;
 use crate::engine::{BoxFuture, Engine, Seq};
@@ -347,6 +349,21 @@ async fn a_question_that_nobody_answers_is_answered_by_its_deadline() {
     assert_eq!((given.by, given.answer.choice), (Actor::new("deadline"), Choice::Deny));
 }
 
+/// What the run `ended` left: it had said three things and was done.
+fn left(id: &str) -> Option<LeftBehind> {
+    let event = |text: &str| {
+        let mut written = Vec::new();
+        AgentEvent::now(EventKind::AssistantMessage { text: text.into() }).write(&mut written);
+        RawValue::from_string(String::from_utf8(written).unwrap()).unwrap()
+    };
+    let ended = LeftEnd { phase: Phase::Completed, error: None, ending: "final".to_owned(), patch: None };
+    (id == "ended").then(|| LeftBehind {
+        receipt: Receipt { file: "ended.json".to_owned(), sha256: Digest::of(b"ended") },
+        ended: Some(ended),
+        events: ["half", "two thirds", "whole"].map(event).into(),
+    })
+}
+
 fn open_with(folder: &Path, engine: Arc<dyn Engine>, lanes: Vec<Lane>) -> Runs {
     let runs = Runs::open(RunsOptions {
         engine,
@@ -365,7 +382,7 @@ fn open_with(folder: &Path, engine: Arc<dyn Engine>, lanes: Vec<Lane>) -> Runs {
             keep_at_most: 100,
         },
         tools: Vec::new(),
-        left: Box::new(|_| None),
+        left: Box::new(left),
         complaints: Box::new(|_| {}),
     });
     runs.work();
@@ -407,12 +424,29 @@ async fn a_daemon_that_drains_leaves_runs_to_the_next_one() {
     until(&runs, &run, |state| state.phase == Phase::Running && state.attempt_events == 1).await;
     runs.drain(Duration::from_secs(10)).await;
     assert!(matches!(runs.submit(task(json!({})), me()).await, Err(RunsError::Draining)));
+    let state = runs.show(&run).await.unwrap();
+    let expected = (Phase::Queued, Some("the daemon went down during the attempt"));
+    assert_eq!((state.phase, state.error.as_deref()), expected, "it is told as it is while nobody is up");
     drop(runs);
     let runs = reopen(folder.path(), || vec![Fake::new("fake", vec![vec![Do::Say("whole")]])]).await;
     let state = until(&runs, &run, |state| state.phase.is_over()).await;
     assert_eq!((state.phase, state.attempt), (Phase::Completed, 2));
     let expected = ["accepted", "started", "event", "attempted", "started", "event", "finished"];
     assert_eq!(kinds(&runs, &run).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_gets_what_only_the_receipt_of_a_cut_attempt_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = open(folder.path(), vec![Fake::new("fake", vec![vec![Do::Say("half"), Do::Linger]])]);
+    let run = runs.submit(task(json!({"id": "ended"})), me()).await.unwrap().id;
+    until(&runs, &run, |state| state.attempt_events == 1).await;
+    runs.drain(Duration::from_secs(10)).await;
+    let state = runs.show(&run).await.unwrap();
+    assert_eq!((state.phase, state.attempt_events, state.attempt), (Phase::Completed, 3, 1));
+    let expected = ["accepted", "started", "event", "event", "event", "finished"];
+    assert_eq!(kinds(&runs, &run).await, expected);
+    assert_eq!(folded(&runs, &run).await, state);
 }
 
 /// Opens the store again; the tasks of the last daemon let go of it one by one.

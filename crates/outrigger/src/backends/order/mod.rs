@@ -84,7 +84,7 @@ impl Orders {
                 match first_of(self.turns.take(thread), &mut control).await {
                     First::Come(turn) => Some(turn),
                     First::Cancelled { why } => return Concluded::Ended(Box::new(Ended::cancelled(why))),
-                    First::Leaving => return Concluded::Drained,
+                    First::Leaving => return Concluded::Unbegun,
                 }
             }
             _ => None,

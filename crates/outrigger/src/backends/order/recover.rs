@@ -1,8 +1,12 @@
 //! After a daemon that was killed: what its attempts recorded becomes receipts, and a receipt says how its attempt had ended.
 
+use std::path::Path;
+
 use outrigger_abp::conduct;
 use outrigger_abp::protocol::RunId;
 use outrigger_abp::receipt::{Ending, Folder, HashState, RecordError, verify};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::attend::GOING_DOWN;
 use super::ending::{self, Retry};
@@ -12,6 +16,9 @@ use crate::runs::state::Receipt;
 
 /// What the receipt of an attempt says that was sealed after its host was killed.
 const KILLED: &str = "the host was killed during the run";
+
+/// The longest receipt whose events are put into the log.
+const MAX_RECEIPT: u64 = 64 << 20;
 
 /// A receipt that was made of what a killed daemon left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +50,9 @@ pub(crate) fn left_behind(folder: &Folder, id: &str) -> Option<LeftBehind> {
     let note = &head.usage_raw.to_value()["outrigger"];
     let ending = Ending::from(note["ending"].as_str().unwrap_or_default());
     let error = note["error"].as_str().map(str::to_owned);
+    let events = trace(&path);
     if cut(&ending, error.as_deref()) {
-        return Some(LeftBehind { receipt, ended: None });
+        return Some(LeftBehind { receipt, ended: None, events });
     }
     let (phase, _) = ending::verdict(&ending, &head.outcome, Retry::Useless);
     let error = match phase {
@@ -56,7 +64,20 @@ pub(crate) fn left_behind(folder: &Folder, id: &str) -> Option<LeftBehind> {
     Some(LeftBehind {
         receipt,
         ended: Some(LeftEnd { phase, error, ending: ending.as_str().to_owned(), patch }),
+        events,
     })
+}
+
+/// The events of a receipt that is not too long to be read at once.
+fn trace(path: &Path) -> Vec<Box<RawValue>> {
+    #[derive(Deserialize)]
+    struct Traced {
+        #[serde(default)]
+        trace: Vec<Box<RawValue>>,
+    }
+    let is_short = std::fs::metadata(path).is_ok_and(|about| about.len() <= MAX_RECEIPT);
+    let text = if is_short { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
+    serde_json::from_str(&text).map_or_else(|_| Vec::new(), |Traced { trace }| trace)
 }
 
 /// Whether it was the end of the daemon that ended the attempt.

@@ -584,6 +584,8 @@ fn what_a_killed_daemon_left_has_a_receipt_and_counts_as_cut() {
     let left = left_behind(&receipts, "r1-2").unwrap();
     assert_eq!(left.receipt, recovered[0].receipt);
     assert!(left.ended.is_none(), "it did not end by itself");
+    let said: Vec<_> = left.events.iter().map(|event| AgentEvent::read(event.get()).unwrap().kind).collect();
+    assert_eq!(said, [event.kind]);
     assert!(recover(&receipts).unwrap().is_empty(), "once is enough");
     assert!(left_behind(&receipts, "r1").is_none());
 }
