@@ -56,8 +56,8 @@ use self::door::Door;
 use self::problem::Problem;
 use crate::daemon::App;
 
-/// How much the kernel holds for somebody who does not read. It would take megabytes for each, and readers that sleep would be
-/// fed at the cost of those that are awake.
+/// The send buffer of a connection. Left alone it grows with what is written, and readers that sleep are fed at the cost of those
+/// that are awake.
 const UNREAD_BYTES: u32 = 128 << 10;
 
 /// Connections that may wait to be taken.

@@ -65,7 +65,7 @@ pub(super) async fn attempt(talk: &Talk, attempt: Attempt) -> Concluded {
     let spoken = match first_of(talk.turns.take(&plan.transcript), &mut control).await {
         First::Come(_turn) => converse(talk, plan, memory, &run, number, &teller, &mut control).await,
         First::Cancelled { why } => Ok(Spoken::without_a_word(&Stop::Cancelled(why))),
-        First::Leaving => Ok(Spoken::without_a_word(&Stop::Leaving)),
+        First::Leaving => return Concluded::Unbegun,
     };
     let Ok(Spoken { end, usage, version, account, value, leaving }) = spoken else {
         return Concluded::Ended(Box::new(Ended::failed("fatal", NotHeard.to_string(), Again::Same)));
