@@ -144,7 +144,7 @@ async fn go(args: UpArgs, format: Format) -> anyhow::Result<ExitCode> {
     }
     place.remove_note();
     if let Err(served) = stopped {
-        served.context("the server failed inside")?.context("the server cannot go on")?;
+        served.context("the server failed inside")?;
     }
     match format {
         Format::Json => say::line(&json!({ "event": "down" })),

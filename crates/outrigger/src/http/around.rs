@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
-use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
@@ -28,8 +27,7 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none
 /// Everything around the handler of a request.
 pub(super) async fn around(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let handle = request.extensions().get::<ConnectInfo<Handle>>().map(|ConnectInfo(handle)| handle.clone());
-    let answering = handle.map(|handle| handle.begin());
+    let answering = request.extensions().get::<Handle>().map(Handle::begin);
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let reader = Reader::of(request.headers(), request.uri().path());
     let method = method_word(request.method());

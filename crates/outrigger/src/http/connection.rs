@@ -4,15 +4,12 @@
 //! requests that come through it ([`Handle`]) whether it is at work or waits for the headers of the next one.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -98,13 +95,11 @@ async fn say_no_place(mut stream: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-impl Listener for Places {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
+impl Places {
+    /// The next connection that there is a place for.
+    pub(super) async fn accept(&self) -> Connection {
         loop {
-            let Ok((stream, from)) = self.listener.accept().await else {
+            let Ok((stream, _)) = self.listener.accept().await else {
                 // Out of descriptors, most likely, or the peer is gone again; somebody else has to close some.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -112,20 +107,10 @@ impl Listener for Places {
             // Small answers and events should leave at once; if that cannot be had it is only slower.
             let _ = stream.set_nodelay(true);
             match Arc::clone(&self.free).try_acquire_owned() {
-                Ok(place) => return (Connection::new(stream, Arc::clone(&self.limits), place), from),
+                Ok(place) => return Connection::new(stream, Arc::clone(&self.limits), place),
                 Err(_) => self.refuse(stream),
             }
         }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
-impl Connected<IncomingStream<'_, Places>> for Handle {
-    fn connect_info(stream: IncomingStream<'_, Places>) -> Self {
-        Handle(Arc::clone(&stream.io().turn))
     }
 }
 
@@ -160,6 +145,11 @@ impl Connection {
             write_clock: Clock::default(),
             _place: place,
         }
+    }
+
+    /// For the requests that come through it.
+    pub(super) fn handle(&self) -> Handle {
+        Handle(Arc::clone(&self.turn))
     }
 
     fn is_answering(&mut self) -> bool {

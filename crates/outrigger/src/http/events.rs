@@ -1,9 +1,8 @@
 //! The log of a run: a page of it, or all of it as it grows.
 //!
-//! A reader of the stream holds a part of the log and nothing of the run: if it does not read, its part stays where it is, and
-//! the run goes on. When it leaves, the part goes with it.
+//! A reader of the stream holds a page of the log, which it shares with whoever reads the same one, and nothing of the run: if it
+//! does not read, its page stays where it is, and the run goes on.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -21,12 +20,7 @@ use super::problem::Problem;
 use super::read::{OfRun, Query};
 use super::sse::{self, BEAT, Frame, HEARTBEAT, RETRY};
 use crate::engine::{BoxFuture, Seq};
-use crate::runs::{Follower, Numbered, RunId, Runs, RunsError};
-
-/// How much is handed to the connection at once.
-const CHUNK_BYTES: usize = 32 << 10;
-/// How much is held for a reader; what is past it is read again when its turn comes.
-const HELD_BYTES: usize = 512 << 10;
+use crate::runs::{Follower, Numbered, Page, RunId, Runs, RunsError};
 
 pub(super) async fn events(
     State(door): State<Arc<Door>>,
@@ -82,13 +76,12 @@ async fn followed(door: &Door, run: RunId, after: u64, seen: Option<u64>) -> Res
 }
 
 /// What the next page comes from.
-type Next = BoxFuture<'static, Result<(Follower, Option<Vec<Numbered>>), RunsError>>;
+type Next = BoxFuture<'static, Result<Option<(Follower, Arc<Page>)>, RunsError>>;
 
 struct Following {
     runs: Runs,
     run: RunId,
     next: Next,
-    page: VecDeque<Numbered>,
     state: Told,
 }
 
@@ -100,81 +93,40 @@ enum Told {
 }
 
 fn follow(runs: Runs, run: RunId, follower: Follower) -> impl Stream<Item = Bytes> {
-    let begin = Following { runs, run, next: next(follower), page: VecDeque::new(), state: Told::Nothing };
+    let begin = Following { runs, run, next: next(follower), state: Told::Nothing };
     stream::unfold(begin, |mut following| async move {
         let text = following.step().await?;
-        Some((Bytes::from(text), following))
+        Some((text, following))
     })
 }
 
 /// The future is kept over heartbeats, so that nothing depends on what a follower does when it is interrupted.
 fn next(mut follower: Follower) -> Next {
-    Box::pin(async move {
-        let page = follower.next().await?;
-        Ok((follower, page))
-    })
-}
-
-/// The same from another place of the log.
-fn next_after(runs: Runs, run: RunId, after: Seq) -> Next {
-    Box::pin(async move {
-        let mut follower = runs.follow(&run, after).await?;
-        let page = follower.next().await?;
-        Ok((follower, page))
-    })
-}
-
-/// As much of a page as is held for a reader, at least one record; and the number of the last one if there was more.
-fn held(mut page: Vec<Numbered>) -> (Vec<Numbered>, Option<Seq>) {
-    let mut bytes = 0;
-    let fits = page.iter().take_while(|record| {
-        bytes += record.record.len();
-        bytes <= HELD_BYTES
-    });
-    let fits = fits.count().max(1);
-    if fits >= page.len() {
-        return (page, None);
-    }
-    page.truncate(fits);
-    let last = page.last().map(|record| record.seq);
-    (page, last)
+    Box::pin(async move { Ok(follower.next().await?.map(|page| (follower, page))) })
 }
 
 impl Following {
     /// The next part of the stream; none when it has ended.
-    async fn step(&mut self) -> Option<String> {
+    async fn step(&mut self) -> Option<Bytes> {
         match self.state {
             Told::Nothing => {
                 self.state = Told::Something;
-                return Some(RETRY.to_owned());
+                return Some(Bytes::from_static(RETRY.as_bytes()));
             }
             Told::Everything => return None,
             Told::Something => {}
         }
-        if self.page.is_empty() {
-            let Ok(read) = timeout(HEARTBEAT, &mut self.next).await else {
-                return Some(BEAT.to_owned());
-            };
-            match read {
-                Ok((follower, Some(page))) => {
-                    let (page, cut) = held(page);
-                    self.page = page.into();
-                    self.next = match cut {
-                        None => next(follower),
-                        Some(last) => next_after(self.runs.clone(), self.run.clone(), last),
-                    };
-                }
-                Ok((_, None)) => return Some(self.end().await),
-                Err(error) => return Some(self.fail(error)),
+        let Ok(read) = timeout(HEARTBEAT, &mut self.next).await else {
+            return Some(Bytes::from_static(BEAT.as_bytes()));
+        };
+        Some(match read {
+            Ok(Some((follower, page))) => {
+                self.next = next(follower);
+                page.shown_by(framed)
             }
-        }
-        let mut text = String::new();
-        while text.len() < CHUNK_BYTES
-            && let Some(record) = self.page.pop_front()
-        {
-            write(&mut text, &record);
-        }
-        Some(text)
+            Ok(None) => self.end().await.into(),
+            Err(error) => self.fail(error).into(),
+        })
     }
 
     async fn end(&mut self) -> String {
@@ -192,6 +144,14 @@ impl Following {
         Frame { id: None, event: "failed", data: &data }.write(&mut text);
         text
     }
+}
+
+fn framed(records: &[Numbered]) -> String {
+    let mut text = String::new();
+    for record in records {
+        write(&mut text, record);
+    }
+    text
 }
 
 fn write(out: &mut String, record: &Numbered) {
@@ -228,22 +188,6 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_is_given_what_fits_and_at_least_one() {
-        let check = |sizes: &[usize], expected: (usize, Option<u64>)| {
-            let page = (1..).zip(sizes).map(|(seq, size)| record(seq, &"x".repeat(*size))).collect();
-            let (page, cut) = held(page);
-            assert_eq!((page.len(), cut.map(|last| last.0)), expected, "{sizes:?}");
-        };
-        check(&[10, 10], (2, None));
-        check(&[HELD_BYTES], (1, None));
-        check(&[HELD_BYTES, 1], (1, Some(1)));
-        check(&[HELD_BYTES - 1, 1], (2, None));
-        check(&[HELD_BYTES + 1], (1, None));
-        check(&[HELD_BYTES + 1, 1, 1], (1, Some(1)));
-        check(&[1, 1, HELD_BYTES], (2, Some(2)));
-    }
-
-    #[test]
     fn a_page_says_where_the_next_one_begins() {
         assert_eq!(paged(9, &[]), r#"{"events":[],"after":9}"#);
         let page = [record(10, r#"{"v":1}"#), record(11, r#"{"v":1}"#)];
@@ -252,9 +196,7 @@ mod tests {
 
     #[test]
     fn an_event_has_the_number_and_the_kind_of_its_record() {
-        let mut out = String::new();
-        write(&mut out, &record(4, r#"{"v":1,"at":"t","kind":"note","data":{}}"#));
-        write(&mut out, &record(5, "damaged"));
+        let out = framed(&[record(4, r#"{"v":1,"at":"t","kind":"note","data":{}}"#), record(5, "damaged")]);
         assert_eq!(
             out,
             "id: 4\nevent: note\ndata: {\"seq\":4,\"v\":1,\"at\":\"t\",\"kind\":\"note\",\"data\":{}}\n\n\

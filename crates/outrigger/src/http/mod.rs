@@ -42,16 +42,22 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
 use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 pub(crate) use limits::ServerLimits;
 
 use self::around::Reader;
-use self::connection::{Handle, Places};
+use self::connection::{Connection, Places};
 use self::door::Door;
 use self::problem::Problem;
 use crate::daemon::App;
@@ -59,6 +65,10 @@ use crate::daemon::App;
 /// The send buffer of a connection. Left alone it grows with what is written, and readers that sleep are fed at the cost of those
 /// that are awake.
 const UNREAD_BYTES: u32 = 128 << 10;
+
+/// What is held of a connection, either way, between us and its socket. More than the head of a request may have, so that the
+/// limit is ours.
+const BUFFERED_BYTES: usize = 96 << 10;
 
 /// Connections that may wait to be taken.
 const BACKLOG: u32 = 1024;
@@ -81,26 +91,56 @@ pub(crate) async fn serve(
     app: Arc<App>,
     limits: ServerLimits,
     shutdown: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
+) {
     let limits = Arc::new(limits);
     let (leave, leaving) = watch::channel(false);
     let door = Arc::new(Door::new(app, Arc::clone(&limits), leaving));
     let places = Places::new(listener, Arc::clone(&limits));
-    let service = router(&door).into_make_service_with_connect_info::<Handle>();
-    let drain = door.left();
-    let serving = axum::serve(places, service).with_graceful_shutdown(async move {
-        shutdown.await;
-        leave.send_replace(true);
-    });
-    let too_late = async {
-        drain.await;
-        tokio::time::sleep(limits.drain_within).await;
+    let router = router(&door);
+    // Whatever is left of them goes with this.
+    let mut conversations = JoinSet::new();
+    let open = async {
+        tokio::pin!(shutdown);
+        loop {
+            tokio::select! {
+                connection = places.accept() => {
+                    conversations.spawn(converse(connection, router.clone(), door.left()));
+                }
+                Some(_) = conversations.join_next() => {}
+                () = &mut shutdown => return,
+            }
+        }
     };
     tokio::select! {
-        served = async { serving.await } => served,
-        () = count_appends(&door) => Ok(()),
-        () = too_late => Ok(()),
+        () = open => {}
+        () = count_appends(&door) => {}
     }
+    drop(places);
+    leave.send_replace(true);
+    let _ = tokio::time::timeout(limits.drain_within, async {
+        while conversations.join_next().await.is_some() {}
+    })
+    .await;
+}
+
+/// Answers the requests of a connection until either side has enough; the one that is under way when the daemon leaves is the last.
+async fn converse(connection: Connection, router: axum::Router, left: impl Future<Output = ()>) {
+    let handle = connection.handle();
+    let service = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(handle.clone());
+        service.call(request)
+    });
+    let conversation = http1::Builder::new()
+        .max_buf_size(BUFFERED_BYTES)
+        .serve_connection(TokioIo::new(connection), service);
+    tokio::pin!(conversation, left);
+    // How it ends is the other side's business: whatever went wrong here was said in an answer.
+    tokio::select! {
+        _ = &mut conversation => return,
+        () = &mut left => conversation.as_mut().graceful_shutdown(),
+    }
+    let _ = conversation.await;
 }
 
 /// Everything that is answered, with the checks around it.

@@ -36,14 +36,22 @@ impl Frame<'_> {
         // A name with a line break in it would be two lines, and the second one whatever its author likes.
         out.extend(self.event.chars().filter(|c| !matches!(c, '\r' | '\n' | '\0')));
         out.push('\n');
-        // Line breaks end a line here, also a bare carriage return.
-        for line in self.data.split(['\r', '\n']) {
-            out.push_str("data: ");
-            out.push_str(line);
-            out.push('\n');
+        // Line breaks end a line here, also a bare carriage return. Nearly nothing has one, and to look is faster than to split.
+        if self.data.contains('\n') || self.data.contains('\r') {
+            for line in self.data.split(['\r', '\n']) {
+                data_line(out, line);
+            }
+        } else {
+            data_line(out, self.data);
         }
         out.push('\n');
     }
+}
+
+fn data_line(out: &mut String, line: &str) {
+    out.push_str("data: ");
+    out.push_str(line);
+    out.push('\n');
 }
 
 /// Whether somebody wants a stream.

@@ -13,6 +13,7 @@ use super::dispatch::{self, Lane, LeftBehind, work_for};
 use super::entry::{Accepted, Answered, Entry, Line};
 use super::follow::Bells;
 use super::id::{Actor, RunId};
+use super::pages::Pages;
 use super::recall;
 use super::request::{NewRun, RequestError};
 use super::service::{Complaints, Left, PAGE_BYTES, RunRules, RunsError, receipt_id};
@@ -37,6 +38,7 @@ pub(super) struct Inner {
     pub(super) deadlines: Notify,
     pub(super) tasks: Tasks,
     pub(super) bells: Arc<Bells>,
+    pub(super) pages: Pages,
 }
 
 impl Inner {

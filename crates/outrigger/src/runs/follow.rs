@@ -7,11 +7,9 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
 use super::id::RunId;
-use super::service::{Numbered, Runs, RunsError};
+use super::pages::Page;
+use super::service::{Runs, RunsError};
 use crate::engine::{Changed, LogId, Seq};
-
-/// How many records a reader is given at once.
-const PAGE: usize = 256;
 
 /// The bells of the runs that somebody follows. A run that nobody follows has none, however much it writes.
 #[derive(Debug)]
@@ -99,23 +97,21 @@ impl Follower {
         Self { runs: RunsHandle(runs), run, after, bell, goes_on: false }
     }
 
-    /// The next records, at least one; none when the run is over and everything was read, or when it was forgotten.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Numbered>>, RunsError> {
+    /// The next records; none when the run is over and everything was read, or when it was forgotten.
+    pub(crate) async fn next(&mut self) -> Result<Option<Arc<Page>>, RunsError> {
         if self.has_all_that_was_announced() && self.bell.heard.changed().await.is_err() {
             return Ok(None);
         }
         loop {
             self.bell.heard.mark_unchanged();
             let inner = &self.runs.0.inner;
-            let page = match self.runs.0.events(&self.run, self.after, PAGE).await {
-                Ok(page) => page,
-                Err(RunsError::NoSuchRun(_)) => return Ok(None),
-                Err(error) => return Err(error),
-            };
-            if let Some(last) = page.last() {
-                self.after = last.seq;
-                // Words that look like it cost a look at the store, and nothing else.
-                self.goes_on = !last.record.contains(r#""kind":"finished""#);
+            let page = inner.pages.read(&*inner.engine, &self.run, self.after).await?;
+            if let Some(page) = page {
+                if let Some(last) = page.records().last() {
+                    self.after = last.seq;
+                    // Words that look like it cost a look at the store, and nothing else.
+                    self.goes_on = !last.record.contains(r#""kind":"finished""#);
+                }
                 return Ok(Some(page));
             }
             match inner.standing(&self.run).await {
@@ -130,6 +126,7 @@ impl Follower {
             }
         }
     }
+
     /// Whether there is nothing to look for before the bell rings: somebody who keeps up is spared a look for every record.
     fn has_all_that_was_announced(&self) -> bool {
         let heard = &self.bell.heard;

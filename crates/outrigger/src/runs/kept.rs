@@ -40,7 +40,13 @@ impl Runs {
             let what = "it can be forgotten when it is over; cancel it first".to_owned();
             return Err(RunsError::Phase { phase: state.phase, what });
         }
-        Ok(self.inner.engine.forget(&run.log()).await?)
+        self.erase(run).await
+    }
+
+    async fn erase(&self, run: &RunId) -> Result<(), RunsError> {
+        self.inner.engine.forget(&run.log()).await?;
+        self.inner.pages.forget(run);
+        Ok(())
     }
 
     /// Forgets runs that have been over for longer than they are kept, or are more than are kept. Says how many.
@@ -53,7 +59,7 @@ impl Runs {
             for run in &page.runs {
                 let age = run.finished_at.map_or(Duration::ZERO, |at| now.since(at));
                 if kept >= self.inner.rules.keep_at_most || age > self.inner.rules.keep_for {
-                    self.inner.engine.forget(&run.id.log()).await?;
+                    self.erase(&run.id).await?;
                     forgotten += 1;
                 } else {
                     kept += 1;

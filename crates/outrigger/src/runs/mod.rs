@@ -20,6 +20,7 @@ pub(crate) mod entry;
 mod follow;
 pub(crate) mod id;
 mod kept;
+mod pages;
 mod recall;
 pub(crate) mod request;
 mod scribe;
@@ -36,6 +37,7 @@ pub(crate) use backend::{
 pub(crate) use entry::Line;
 pub(crate) use follow::Follower;
 pub(crate) use id::{Actor, RunId};
+pub(crate) use pages::Page;
 pub(crate) use request::{NewRun, RequestError};
 pub(crate) use service::{ListQuery, Numbered, RunRules, Runs, RunsError, RunsOptions, Waiting, receipt_id};
 pub(crate) use state::{Phase, RunState};

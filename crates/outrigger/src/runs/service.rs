@@ -15,6 +15,7 @@ use super::dispatch::{self, Lane, LeftBehind, work_for};
 use super::entry::{Accepted, Cancelling, Entry, Line, Origin, OriginKind, Started, Steered, Suspended};
 use super::follow::{Bells, Follower};
 use super::id::{Actor, RunId};
+use super::pages::Pages;
 use super::recall::{self, Standstill};
 use super::request::{ApprovalTerms, NewRun, RequestError};
 use super::state::{Phase, RunState};
@@ -151,6 +152,7 @@ impl Runs {
         let inner = Inner {
             cells: Cells::new(Arc::clone(&engine)),
             bells: Bells::over(engine.watch()),
+            pages: Pages::default(),
             engine,
             lanes,
             default_backend,

@@ -469,7 +469,7 @@ async fn a_reader_gets_every_record_once_and_in_order_while_they_are_written() {
     let mut follower = runs.follow(&run, Seq(0)).await.unwrap();
     let mut seen = Vec::new();
     while let Some(page) = follower.next().await.unwrap() {
-        seen.extend(page.into_iter().map(|one| one.seq.0));
+        seen.extend(page.records().iter().map(|one| one.seq.0));
     }
     assert_eq!(seen, (1..=303).collect::<Vec<_>>());
 }

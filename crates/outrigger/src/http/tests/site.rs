@@ -35,7 +35,7 @@ pub(super) struct Site {
     pub(super) address: SocketAddr,
     pub(super) app: Arc<App>,
     leave: Option<oneshot::Sender<()>>,
-    serving: JoinHandle<std::io::Result<()>>,
+    serving: JoinHandle<()>,
     _folder: tempfile::TempDir,
 }
 
@@ -169,7 +169,7 @@ impl Site {
 
     /// Waits until it has left.
     pub(super) async fn left(self) {
-        within(self.serving).await.unwrap().unwrap();
+        within(self.serving).await.unwrap();
     }
 }
 
