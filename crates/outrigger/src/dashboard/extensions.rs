@@ -184,8 +184,8 @@ fn table(list: &[Summary]) -> Markup {
                         }
                         td.phase { (life(one.state)) }
                         td.trust { @if let Some(trust) = one.trust { span.chip { (trust.as_str().replace('_', " ")) } } }
-                        td.right.num.up { @if let Some(up) = one.uptime_ms { (span(std::time::Duration::from_millis(up))) } @else { "–" } }
-                        td.right.num.restarts { (one.restarts) }
+                        td.right.num.up data-label="up" { @if let Some(up) = one.uptime_ms { (span(std::time::Duration::from_millis(up))) } @else { "–" } }
+                        td.right.num.restarts data-label="restarts" { (one.restarts) }
                         td.right.row-actions { @if let Some(id) = &id { (verbs(id, one.state, "/extensions")) } }
                     }
                 }
@@ -211,7 +211,7 @@ fn verbs(id: &str, state: Life, back: &str) -> Markup {
         @for verb in verbs {
             form.inline method="post" action={ "/extensions/" (encode(id)) "/" (verb) } data-live-form {
                 input type="hidden" name="back" value=(back);
-                button.small aria-label={ (verb) " " (id) } { (verb) }
+                button.small.verb aria-label={ (verb) " " (id) } { (verb) }
             }
         }
     }
@@ -288,7 +288,7 @@ fn permissions(detail: &Detail, id: &str) -> Markup {
                         @if let Some(reason) = reason(*permission) { span.sub { (reason.replace('_', " ")) } } }
                     form.inline method="post" action={ "/extensions/" (encode(id)) "/" (verb) } data-live-form {
                         input type="hidden" name="permission" value=(permission);
-                        button.small aria-label={ (verb) " " (permission) } { (verb) }
+                        button.small.verb aria-label={ (verb) " " (permission) } { (verb) }
                     }
                 }
             }

@@ -107,9 +107,9 @@ fn row(one: &Sidecar) -> Markup {
             td.title { a href={ "/sidecars/" (id) } { (name) } }
             td.phase { (state(*phase)) }
             td.right.num.pid { @if let Some(pid) = pid { (pid.get()) } @else { "–" } }
-            td.right.num.up { @if let Some(up) = uptime { (span(*up)) } @else { "–" } }
-            td.right.num.restarts { (incarnation.0.saturating_sub(1)) }
-            td.right.num.memory { @if let Some(usage) = usage { (bytes(usage.rss_bytes)) } @else { "–" } }
+            td.right.num.up data-label="up" { @if let Some(up) = uptime { (span(*up)) } @else { "–" } }
+            td.right.num.restarts data-label="restarts" { (incarnation.0.saturating_sub(1)) }
+            td.right.num.memory data-label="memory" { @if let Some(usage) = usage { (bytes(usage.rss_bytes)) } @else { "–" } }
             td.spark-cell { (spark(&one.memory, &format!("Memory of {name} over the last minutes"))) }
             td.right.row-actions { (buttons(*id, name)) }
         }
