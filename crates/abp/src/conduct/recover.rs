@@ -4,16 +4,20 @@ use crate::protocol::{
     BackendIdentity, ContractVersion, Manifest, Mode, Negotiation, OrderId, Outcome, Raw, Timestamp, Usage,
     WorkOrder,
 };
-use crate::receipt::{Closing, Ending, Folder, RecordError, Recorder, Sealed};
+use crate::receipt::{Closing, Ending, Folder, RecordError, Recorder, Sealed, SigningKey};
 
 /// What an order may take when it is read back.
 const MAX_ORDER_BYTES: u64 = 64 << 20;
 
-/// Seals what dead hosts left in this folder, each as a failed run. What is left of one that cannot be sealed stays.
+/// Seals what dead hosts left in this folder, each as a failed run, with the signature of whoever finds it. What is left of one
+/// that cannot be sealed stays.
 ///
 /// # Errors
 /// When the folder cannot be read; what is wrong with a single record is in the list.
-pub fn recover(folder: &Folder) -> Result<Vec<Result<Sealed, RecordError>>, RecordError> {
+pub fn recover(
+    folder: &Folder,
+    sign: Option<&SigningKey>,
+) -> Result<Vec<Result<Sealed, RecordError>>, RecordError> {
     let seal = |part: std::path::PathBuf| {
         let recorder = Recorder::recover(folder, &part)?;
         let order = read_order(folder, &recorder);
@@ -40,7 +44,7 @@ pub fn recover(folder: &Folder) -> Result<Vec<Result<Sealed, RecordError>>, Reco
             git_status: None,
             negotiation: Negotiation::default(),
             account: Raw::of(&serde_json::Map::new()).unwrap_or(Raw::NULL),
-            sign: None,
+            sign,
         })
     };
     Ok(folder.left_over()?.into_iter().map(seal).collect())

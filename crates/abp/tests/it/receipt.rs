@@ -466,7 +466,7 @@ fn a_host_that_is_killed_after_it_has_sealed_leaves_no_second_receipt() {
     let sealed = recorder.seal(&closing(&order)).unwrap();
     // As if the spool had not been cleared away.
     std::fs::write(&part, spooled).unwrap();
-    assert!(conduct::recover(&folder).unwrap().is_empty());
+    assert!(conduct::recover(&folder, None).unwrap().is_empty());
     assert!(!part.exists());
     assert!(verify_chain(&folder).unwrap().is_whole());
     assert_eq!(folder.newest().unwrap(), Some(sealed.sha256));

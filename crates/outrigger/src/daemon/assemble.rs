@@ -38,7 +38,9 @@ pub(super) async fn assemble(
 ) -> anyhow::Result<Built> {
     let supervisor = crate::trees::supervisor();
     let receipts = config.receipts_dir.clone().unwrap_or_else(|| place.receipts());
-    let receipts = Arc::new(Folder::open(&receipts, SpoolLimit::USUAL)?);
+    let folder = Arc::new(Folder::open(&receipts, SpoolLimit::USUAL)?);
+    let sign = Some(crate::run::signing_key(&place.root().join("receipts.key"))?);
+    let receipts = Receipts { folder: Arc::clone(&folder), sign };
     for left in order::recover(&receipts)? {
         if let Err(why) = left {
             complaints(&format!("what a killed daemon left cannot be sealed: {why}"));
@@ -50,16 +52,14 @@ pub(super) async fn assemble(
     let mut lanes = vec![scripts(config, place, &supervisor, &tools, &of_scripts)?];
     lanes.extend(agents(config, place, &supervisor, policy)?);
     let default_backend = config.default_backend.clone().unwrap_or_else(|| "mock".to_owned());
-    let left = Arc::clone(&receipts);
-    let sign = Some(crate::run::signing_key(&place.root().join("receipts.key"))?);
     let runs = Runs::open(RunsOptions {
         engine,
         lanes,
         default_backend,
-        receipts: Receipts { folder: receipts, sign },
+        receipts,
         rules: rules(config),
         tools: tools.list(),
-        left: Box::new(move |id| order::left_behind(&left, id)),
+        left: Box::new(move |id| order::left_behind(&folder, id)),
         complaints,
     });
     let extensions = super::extensions::start(config, &supervisor).await;

@@ -15,7 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep_until};
 
 use super::door::Door;
-use super::sse::{self, BEAT, Frame, HEARTBEAT, RETRY};
+use super::sse::{self, BEAT, Frame, RETRY};
 use crate::engine::{Changed, Seq};
 use crate::runs::{RunId, RunsError};
 
@@ -54,7 +54,7 @@ impl Listening {
             self.begun = true;
             return Some(RETRY.to_owned());
         }
-        let beat = Instant::now() + HEARTBEAT;
+        let beat = Instant::now() + self.door.limits.heartbeat;
         loop {
             if let Some((run, seq)) = self.due.pop_front() {
                 return Some(self.tell(&run, seq).await);

@@ -1,9 +1,10 @@
 //! The log of a run: a page of it, or all of it as it grows.
 //!
-//! A reader of the stream holds a page of the log, which it shares with whoever reads the same one, and nothing of the run: if it
-//! does not read, its page stays where it is, and the run goes on.
+//! A reader of the stream holds a part of the log, which it shares with whoever reads the same one, and nothing of the run: if it
+//! does not read, its part stays where it is, and the run goes on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -18,9 +19,9 @@ use tokio::time::timeout;
 use super::door::Door;
 use super::problem::Problem;
 use super::read::{OfRun, Query};
-use super::sse::{self, BEAT, Frame, HEARTBEAT, RETRY};
+use super::sse::{self, BEAT, Frame, RETRY};
 use crate::engine::{BoxFuture, Seq};
-use crate::runs::{Follower, Numbered, Page, RunId, Runs, RunsError};
+use crate::runs::{Follower, Numbered, Part, RunId, Runs, RunsError};
 
 pub(super) async fn events(
     State(door): State<Arc<Door>>,
@@ -72,15 +73,18 @@ async fn followed(door: &Door, run: RunId, after: u64, seen: Option<u64>) -> Res
         }
     }
     let follower = runs.follow(&run, Seq(seen.unwrap_or(after))).await?;
-    Ok(sse::response(follow(runs.clone(), run, follower)))
+    let heartbeat = door.limits.heartbeat;
+    let begin = Following { runs: runs.clone(), run, heartbeat, next: next(follower), state: Told::Nothing };
+    Ok(sse::response(begin.stream()))
 }
 
-/// What the next page comes from.
-type Next = BoxFuture<'static, Result<Option<(Follower, Arc<Page>)>, RunsError>>;
+/// What the next part comes from.
+type Next = BoxFuture<'static, Result<Option<(Follower, Arc<Part>)>, RunsError>>;
 
 struct Following {
     runs: Runs,
     run: RunId,
+    heartbeat: Duration,
     next: Next,
     state: Told,
 }
@@ -92,20 +96,19 @@ enum Told {
     Everything,
 }
 
-fn follow(runs: Runs, run: RunId, follower: Follower) -> impl Stream<Item = Bytes> {
-    let begin = Following { runs, run, next: next(follower), state: Told::Nothing };
-    stream::unfold(begin, |mut following| async move {
-        let text = following.step().await?;
-        Some((text, following))
-    })
-}
-
 /// The future is kept over heartbeats, so that nothing depends on what a follower does when it is interrupted.
 fn next(mut follower: Follower) -> Next {
-    Box::pin(async move { Ok(follower.next().await?.map(|page| (follower, page))) })
+    Box::pin(async move { Ok(follower.next().await?.map(|part| (follower, part))) })
 }
 
 impl Following {
+    fn stream(self) -> impl Stream<Item = Bytes> {
+        stream::unfold(self, |mut following| async move {
+            let text = following.step().await?;
+            Some((text, following))
+        })
+    }
+
     /// The next part of the stream; none when it has ended.
     async fn step(&mut self) -> Option<Bytes> {
         match self.state {
@@ -116,13 +119,13 @@ impl Following {
             Told::Everything => return None,
             Told::Something => {}
         }
-        let Ok(read) = timeout(HEARTBEAT, &mut self.next).await else {
+        let Ok(read) = timeout(self.heartbeat, &mut self.next).await else {
             return Some(Bytes::from_static(BEAT.as_bytes()));
         };
         Some(match read {
-            Ok(Some((follower, page))) => {
+            Ok(Some((follower, part))) => {
                 self.next = next(follower);
-                page.shown_by(framed)
+                part.shown_by(framed)
             }
             Ok(None) => self.end().await.into(),
             Err(error) => self.fail(error).into(),

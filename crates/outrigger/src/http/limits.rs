@@ -25,6 +25,8 @@ pub(crate) struct ServerLimits {
     pub(crate) idle_within: Duration,
     /// How long a reader may take nothing of what is written to it.
     pub(crate) stall_within: Duration,
+    /// How often the reader of a stream who hears nothing is told that we are still there.
+    pub(crate) heartbeat: Duration,
     /// How long requests under way have when the daemon leaves.
     pub(crate) drain_within: Duration,
 }
@@ -42,6 +44,7 @@ impl ServerLimits {
         body_within: Duration::from_secs(30),
         idle_within: Duration::from_secs(60),
         stall_within: Duration::from_secs(30),
+        heartbeat: Duration::from_secs(15),
         drain_within: Duration::from_secs(5),
     };
 }

@@ -1,17 +1,13 @@
 //! Server-sent events as text, and streams of them with a heartbeat.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
 
-/// How often somebody who hears nothing is told that we are still there.
-pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
-
-/// A comment, which readers skip.
+/// For somebody who hears nothing: a comment, which readers skip.
 pub(super) const BEAT: &str = ": still here\n\n";
 
 /// What a stream begins with: come back after a second if it breaks.

@@ -61,7 +61,8 @@ async fn go(args: RunArgs, format: Format) -> anyhow::Result<u8> {
     let chosen = backend::choose(&args, &name, backend, &order)?;
     let folder = places::receipts(args.receipts.as_deref(), &config)?;
     let receipts = Arc::new(Folder::open(&folder, SpoolLimit::USUAL)?);
-    for sealed in conduct::recover(&receipts)? {
+    let sign = args.sign.as_deref().map(signing_key).transpose()?;
+    for sealed in conduct::recover(&receipts, sign.as_ref())? {
         screen::recovered(sealed, format);
     }
     let run = RunId::random().context("the system has no randomness to give")?;
@@ -83,7 +84,7 @@ async fn go(args: RunArgs, format: Format) -> anyhow::Result<u8> {
             repository: workspace::AgentRepository::Make,
             limits: workspace::Limits::usual(),
         },
-        sign: args.sign.as_deref().map(signing_key).transpose()?,
+        sign,
         afterwards: match (args.apply, args.keep) {
             (true, _) => Afterwards::Apply,
             (false, true) => Afterwards::Keep,

@@ -9,11 +9,12 @@ use tokio::sync::{Notify, mpsc, watch};
 use super::approval::{Answer, Approval, ApprovalId, Choice};
 use super::backend::{Control, Order, Receipts, Recorded};
 use super::cell::{self, Cells, Change, ChangeError};
-use super::dispatch::{self, Lane, LeftBehind, work_for};
+use super::cut::LeftBehind;
+use super::dispatch::{self, Lane, work_for};
 use super::entry::{Accepted, Answered, Entry, Line};
 use super::follow::Bells;
 use super::id::{Actor, RunId};
-use super::pages::Pages;
+use super::parts::Parts;
 use super::recall;
 use super::request::{NewRun, RequestError};
 use super::service::{Complaints, Left, PAGE_BYTES, RunRules, RunsError, receipt_id};
@@ -38,7 +39,7 @@ pub(super) struct Inner {
     pub(super) deadlines: Notify,
     pub(super) tasks: Tasks,
     pub(super) bells: Arc<Bells>,
-    pub(super) pages: Pages,
+    pub(super) parts: Parts,
 }
 
 impl Inner {

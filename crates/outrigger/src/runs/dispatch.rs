@@ -4,35 +4,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::approval::{Answer, Approval, ApprovalId, Choice, DefaultAnswer};
-use super::backend::{Again, Attempt, Backend, COMMANDS, Concluded, Control, Ended, Order, Teller, told};
+use super::approval::{Answer, Approval, Choice};
+use super::backend::{Again, Attempt, Backend, COMMANDS, Concluded, Control, Ended, Order, Teller};
 use super::books::Inner;
 use super::cell::{Cell, Change, ChangeError};
+use super::cut::{self, Cut};
 use super::entry::{Answered, Attempted, Entry, Finished, OriginKind, Started};
 use super::id::{Actor, RunId};
-use super::scribe::{self, DEADLINES};
-use super::service::RunsError;
-use super::state::{Moment, Phase, Receipt, RunState};
+use super::scribe;
+use super::state::{Moment, Phase, RunState};
 use crate::engine::{Claim, ClaimError, Claimed, Millis, QueueName, Work};
 
 /// How long a claim holds. A daemon that is killed is followed by one that ends its claims, so this is for machines that share a store.
-const LEASE: Duration = Duration::from_secs(60);
+pub(super) const LEASE: Duration = Duration::from_secs(60);
 
 /// How often a claim is extended.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-
-/// How often an attempt may die with its daemon before the run is given up.
-const INTERRUPTIONS: u32 = 5;
 
 /// The wait before the first of several tries; it doubles.
 const BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
 /// How long the dispatcher waits after the store refused.
-const AFTER_FAILURE: Duration = Duration::from_secs(1);
+pub(super) const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// A backend, its queue, and how many runs it may do at once.
 pub(crate) struct Lane {
@@ -94,56 +90,9 @@ pub(super) async fn attend(inner: Arc<Inner>, lane: Arc<Lane>) {
     }
 }
 
-/// Takes the default of approvals whose time is over, until the daemon leaves.
-pub(super) async fn keep_deadlines(inner: Arc<Inner>) {
-    let queue = QueueName(DEADLINES.to_owned());
-    let mut draining = inner.draining.subscribe();
-    loop {
-        let woken = inner.deadlines.notified();
-        let pause = match inner.engine.claim(&queue, LEASE).await {
-            Ok(Claimed::Work(claim)) => {
-                expire(&inner, &claim.key).await;
-                if let Err(error @ ClaimError::Engine(_)) = inner.engine.ack(&claim).await {
-                    inner.complain(format!("a deadline stays in its queue: {error}"));
-                }
-                continue;
-            }
-            Ok(Claimed::NotBefore(then)) => then.left(),
-            Ok(Claimed::Nothing) => Duration::MAX,
-            Err(error) => {
-                inner.complain(format!("the deadlines cannot be read: {error}"));
-                AFTER_FAILURE
-            }
-        };
-        tokio::select! {
-            () = woken => {}
-            () = sleep(pause) => {}
-            _ = draining.wait_for(|draining| *draining) => return,
-        }
-    }
-}
-
 /// A wait that may be as long as it likes.
-async fn sleep(pause: Duration) {
+pub(super) async fn sleep(pause: Duration) {
     tokio::time::sleep(pause.min(Duration::from_secs(3600))).await;
-}
-
-async fn expire(inner: &Arc<Inner>, key: &str) {
-    let Some((run, approval)) = key.split_once('/') else { return };
-    let Ok(run) = RunId::parse(run) else { return };
-    let Ok(Some((_, state))) = inner.cells.hold(&run).state().await else { return };
-    let approval = ApprovalId(approval.to_owned());
-    let Some(asked) = state.approvals.iter().find(|asked| asked.id == approval) else { return };
-    let choice = match asked.default {
-        DefaultAnswer::Approve if asked.choices.contains(&Choice::Approve) => Choice::Approve,
-        DefaultAnswer::Approve | DefaultAnswer::Deny => Choice::Deny,
-    };
-    let answer = Answer { reason: Some("nobody answered in time".to_owned()), ..Answer::plain(choice) };
-    // Whoever answered in this very moment was first, or the run is over: both are fine.
-    match inner.answer(&run, &approval, answer, Actor::new("deadline")).await {
-        Ok(_) | Err(RunsError::Answered { .. } | RunsError::Phase { .. } | RunsError::NoSuchRun(_)) => {}
-        Err(error) => inner.complain(format!("the deadline of {key} was not kept: {error}")),
-    }
 }
 
 /// One claimed run.
@@ -222,11 +171,11 @@ async fn attempt(inner: &Arc<Inner>, lane: &Lane, run: &RunId) -> Done {
         (Concluded::Ended(ended), Ok(())) => conclude(inner, &cell, number, *ended).await,
         (Concluded::AtRest, Ok(())) => Done::Acknowledge,
         (Concluded::Drained, Ok(())) if !lane.backend.resumes() => {
-            write_cut(inner, &cell, Cut::Drained).await;
+            cut::write(inner, &cell, Cut::Drained).await;
             Done::Leave
         }
         (Concluded::Unbegun, Ok(())) => {
-            write_cut(inner, &cell, Cut::Unbegun).await;
+            cut::write(inner, &cell, Cut::Unbegun).await;
             Done::Leave
         }
         // What is not written down now the next daemon finds out.
@@ -257,7 +206,7 @@ async fn begin(inner: &Arc<Inner>, lane: &Lane, cell: &Cell) -> Result<Beginning
     };
     let resumes = lane.backend.resumes();
     if !resumes && before.underway && !before.phase.is_over() {
-        interrupted(inner, cell, Cut::Killed).await?;
+        cut::interrupted(inner, cell, Cut::Killed).await?;
     }
     let changed = cell.change(|state| {
         let rests = !resumes && state.open_approvals().next().is_some();
@@ -278,115 +227,6 @@ async fn begin(inner: &Arc<Inner>, lane: &Lane, cell: &Cell) -> Result<Beginning
         Ok((_, None)) => Ok(Beginning::Nothing),
         Err(error) => told(error).map_or(Ok(Beginning::Nothing), Err),
     }
-}
-
-/// How the end of a daemon met an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cut {
-    Killed,
-    Drained,
-    Unbegun,
-}
-
-impl Cut {
-    fn words(self) -> &'static str {
-        match self {
-            Self::Killed => "the daemon was killed during the attempt",
-            Self::Drained => "the daemon went down during the attempt",
-            Self::Unbegun => "the daemon went down before the attempt began",
-        }
-    }
-}
-
-async fn write_cut(inner: &Arc<Inner>, cell: &Cell, cut: Cut) {
-    if let Err(why) = interrupted(inner, cell, cut).await {
-        inner.complain(format!("the end of an attempt cannot be written down: {why}"));
-    }
-}
-
-/// An attempt ended with its daemon: it counts as ended, with the receipt that was made of what it left.
-async fn interrupted(inner: &Arc<Inner>, cell: &Cell, cut: Cut) -> Result<(), String> {
-    let standing = cell.state().await.map_err(|error| error.to_string())?;
-    let left = standing.and_then(|(_, state)| inner.left_by(&state));
-    let changed = cell.change(|state| {
-        if !state.underway || state.phase.is_over() {
-            return Ok(Change { entries: Vec::new(), work: Vec::new(), out: () });
-        }
-        let entry = match &left {
-            // It had ended; only nobody had said so yet.
-            Some(LeftBehind { ended: Some(ended), receipt, .. }) => Entry::Finished(Finished {
-                phase: ended.phase,
-                error: ended.error.clone(),
-                ending: ended.ending.clone(),
-                receipt: Some(receipt.clone()),
-                spent: state.spent,
-                value: None,
-                patch: ended.patch.clone(),
-            }),
-            left => {
-                let error = cut.words();
-                let receipt = left.as_ref().map(|left| left.receipt.clone());
-                let in_place = state.in_place && cut != Cut::Unbegun;
-                if state.attempt >= INTERRUPTIONS || in_place {
-                    let why = match in_place {
-                        true => format!(
-                            "{error}, which worked in place; look at what it did before you run it again"
-                        ),
-                        false => {
-                            format!("{error}; that was attempt {}, and there are no more", state.attempt)
-                        }
-                    };
-                    Entry::Finished(Finished {
-                        phase: Phase::Failed,
-                        error: Some(why),
-                        ending: "exited".to_owned(),
-                        receipt,
-                        spent: state.spent,
-                        value: None,
-                        patch: None,
-                    })
-                } else {
-                    Entry::Attempted(Attempted {
-                        attempt: state.attempt,
-                        error: error.to_owned(),
-                        receipt,
-                        next_backend: state.backend.clone(),
-                        not_before: Moment::now(),
-                        interrupted: true,
-                    })
-                }
-            }
-        };
-        let events = left.as_ref().map_or(&[][..], |left| &left.events);
-        let known = usize::try_from(state.attempt_events).unwrap_or(usize::MAX);
-        let missing = (state.attempt_events + 1..).zip(events.iter().skip(known));
-        let mut entries: Vec<Entry> =
-            missing.map(|(number, event)| told(state.attempt, number, event.clone())).collect();
-        entries.push(entry);
-        Ok::<_, std::convert::Infallible>(Change { entries, work: Vec::new(), out: () })
-    });
-    match changed.await {
-        Ok(_) | Err(ChangeError::NoSuchRun) => Ok(()),
-        Err(ChangeError::Engine(error)) => Err(error.to_string()),
-        Err(ChangeError::Refused(never)) => match never {},
-    }
-}
-
-/// What an attempt that died with its daemon left in the folder of receipts.
-pub(crate) struct LeftBehind {
-    pub(crate) receipt: Receipt,
-    /// How it ended, if it had ended before the daemon died.
-    pub(crate) ended: Option<LeftEnd>,
-    /// Its events. The log may lack the last of them: they were on their way.
-    pub(crate) events: Vec<Box<RawValue>>,
-}
-
-/// How an attempt had ended.
-pub(crate) struct LeftEnd {
-    pub(crate) phase: Phase,
-    pub(crate) error: Option<String>,
-    pub(crate) ending: String,
-    pub(crate) patch: Option<String>,
 }
 
 struct Job<'a> {

@@ -7,7 +7,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
 use super::id::RunId;
-use super::pages::Page;
+use super::parts::Part;
 use super::service::{Runs, RunsError};
 use crate::engine::{Changed, LogId, Seq};
 
@@ -98,21 +98,21 @@ impl Follower {
     }
 
     /// The next records; none when the run is over and everything was read, or when it was forgotten.
-    pub(crate) async fn next(&mut self) -> Result<Option<Arc<Page>>, RunsError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Arc<Part>>, RunsError> {
         if self.has_all_that_was_announced() && self.bell.heard.changed().await.is_err() {
             return Ok(None);
         }
         loop {
             self.bell.heard.mark_unchanged();
             let inner = &self.runs.0.inner;
-            let page = inner.pages.read(&*inner.engine, &self.run, self.after).await?;
-            if let Some(page) = page {
-                if let Some(last) = page.records().last() {
+            let part = inner.parts.read(&inner.engine, &self.run, self.after).await?;
+            if let Some(part) = part {
+                if let Some(last) = part.records().last() {
                     self.after = last.seq;
                     // Words that look like it cost a look at the store, and nothing else.
                     self.goes_on = !last.record.contains(r#""kind":"finished""#);
                 }
-                return Ok(Some(page));
+                return Ok(Some(part));
             }
             match inner.standing(&self.run).await {
                 Ok((seq, state)) if state.phase.is_over() && seq <= self.after => return Ok(None),

@@ -45,7 +45,7 @@ impl Runs {
 
     async fn erase(&self, run: &RunId) -> Result<(), RunsError> {
         self.inner.engine.forget(&run.log()).await?;
-        self.inner.pages.forget(run);
+        self.inner.parts.forget(run);
         Ok(())
     }
 

@@ -10,17 +10,20 @@
 //! it is in memory or in a process. An answer to an approval of a run at rest queues it again. A daemon that is killed leaves claims behind;
 //! the next one claims the same work and the backend takes up what the log says.
 
+mod accept;
 mod again;
 pub(crate) mod approval;
 pub(crate) mod backend;
 mod books;
 mod cell;
+mod cut;
+mod deadlines;
 pub(crate) mod dispatch;
 pub(crate) mod entry;
 mod follow;
 pub(crate) mod id;
 mod kept;
-mod pages;
+mod parts;
 mod recall;
 pub(crate) mod request;
 mod scribe;
@@ -34,10 +37,11 @@ pub(crate) use approval::{Answer, Approval, ApprovalId, Choice, DefaultAnswer, G
 pub(crate) use backend::{
     Attempt, Backend, BackendView, Concluded, Control, Ended, Health, Order, Receipts, Teller,
 };
+pub(crate) use cut::{LeftBehind, LeftEnd};
 pub(crate) use entry::Line;
 pub(crate) use follow::Follower;
 pub(crate) use id::{Actor, RunId};
-pub(crate) use pages::Page;
+pub(crate) use parts::Part;
 pub(crate) use request::{NewRun, RequestError};
 pub(crate) use service::{ListQuery, Numbered, RunRules, Runs, RunsError, RunsOptions, Waiting, receipt_id};
 pub(crate) use state::{Phase, RunState};

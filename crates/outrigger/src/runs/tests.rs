@@ -12,7 +12,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::backend::{Again, NewApproval};
-use super::dispatch::{Lane, LeftBehind, LeftEnd};
+use super::dispatch::Lane;
 use super::state::Receipt;
 use super::*;
 use crate::engine::sqlite::Sqlite;

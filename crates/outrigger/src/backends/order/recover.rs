@@ -10,9 +10,8 @@ use serde_json::value::RawValue;
 
 use super::attend::GOING_DOWN;
 use super::ending::{self, Retry};
-use crate::runs::Phase;
-use crate::runs::dispatch::{LeftBehind, LeftEnd};
 use crate::runs::state::Receipt;
+use crate::runs::{LeftBehind, LeftEnd, Phase, Receipts};
 
 /// What the receipt of an attempt says that was sealed after its host was killed.
 const KILLED: &str = "the host was killed during the run";
@@ -29,8 +28,10 @@ pub(crate) struct Recovered {
 }
 
 /// Seals what dead daemons left in this folder. What is wrong with a single record is a sentence in the list.
-pub(crate) fn recover(folder: &Folder) -> Result<Vec<Result<Recovered, String>>, RecordError> {
-    let sealed = conduct::recover(folder)?;
+pub(crate) fn recover(
+    Receipts { folder, sign }: &Receipts,
+) -> Result<Vec<Result<Recovered, String>>, RecordError> {
+    let sealed = conduct::recover(folder, sign.as_ref())?;
     let recovered = sealed.into_iter().map(|sealed| {
         let sealed = sealed.map_err(|error| error.to_string())?;
         let stem = sealed.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());

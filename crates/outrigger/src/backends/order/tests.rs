@@ -13,7 +13,7 @@ use outrigger_abp::protocol::{
     AgentEvent, Ask, AskDecision, Capability, ErrorCode, EventKind, Hello, Manifest, Outcome, PolicyProfile,
     RunId as OrderRun, SupportLevel, Timestamp, Usage, WorkspaceMode,
 };
-use outrigger_abp::receipt::{Ending, Folder, Recorder, SpoolLimit};
+use outrigger_abp::receipt::{Ending, Folder, Recorder, SignatureState, SigningKey, SpoolLimit, verify};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
@@ -571,22 +571,26 @@ async fn what_a_run_may_not_ask_any_more_is_denied() {
 #[test]
 fn what_a_killed_daemon_left_has_a_receipt_and_counts_as_cut() {
     let folder = tempfile::tempdir().unwrap();
-    let receipts = receipts(folder.path());
+    let sign = Some(SigningKey::create(&folder.path().join("key")).unwrap());
+    let kept = Receipts { sign, ..kept(folder.path()) };
+    let receipts = Arc::clone(&kept.folder);
     let mut recorder = Recorder::begin(&receipts, &OrderRun::new("r1-2")).unwrap();
     let event = AgentEvent::now(EventKind::AssistantMessage { text: "half".into() });
     recorder.event(&event).unwrap();
     recorder.flush().unwrap();
     assert!(left_behind(&receipts, "r1-2").is_none(), "it has no receipt yet");
     drop(recorder);
-    let recovered: Vec<_> = recover(&receipts).unwrap().into_iter().map(Result::unwrap).collect();
+    let recovered: Vec<_> = recover(&kept).unwrap().into_iter().map(Result::unwrap).collect();
     assert_eq!(recovered.len(), 1);
     assert_eq!((recovered[0].id.as_str(), recovered[0].receipt.file.as_str()), ("r1-2", "r1-2.json"));
+    let check = verify(&receipts.receipt(&OrderRun::new("r1-2"))).unwrap();
+    assert!(matches!(check.signature, SignatureState::Valid { .. }), "{:?}", check.signature);
     let left = left_behind(&receipts, "r1-2").unwrap();
     assert_eq!(left.receipt, recovered[0].receipt);
     assert!(left.ended.is_none(), "it did not end by itself");
     let said: Vec<_> = left.events.iter().map(|event| AgentEvent::read(event.get()).unwrap().kind).collect();
     assert_eq!(said, [event.kind]);
-    assert!(recover(&receipts).unwrap().is_empty(), "once is enough");
+    assert!(recover(&kept).unwrap().is_empty(), "once is enough");
     assert!(left_behind(&receipts, "r1").is_none());
 }
 

@@ -117,7 +117,7 @@ async fn a_record_that_somebody_sealed_as_something_else_does_not_stand_in_the_w
     let desk = Desk::new().await;
     let head = "{\"outrigger_trace\":1,\"run_id\":\"r\",\"begun_at\":\"2026-01-01T00:00:00Z\"}\n";
     std::fs::write(desk.receipts.path().join("r.trace.part"), head).unwrap();
-    let sealed = outrigger_abp::conduct::recover(&desk.receipts).unwrap();
+    let sealed = outrigger_abp::conduct::recover(&desk.receipts, None).unwrap();
     assert!(sealed.len() == 1 && sealed[0].is_ok(), "{sealed:?}");
     let receipt = desk.seal(1).await.unwrap();
     assert_eq!((receipt.file.as_str(), desk.events_of(&receipt)), ("r-sealed-2.json", 1));

@@ -6,6 +6,7 @@
 mod ask;
 mod ending;
 mod model;
+mod plan;
 mod thread;
 mod translate;
 mod turn;

@@ -1,14 +1,11 @@
 //! One attempt: the runtime is started, told what was said, listened to, answered, steered, and stopped.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_abp::govern::{Approver, EndReason, Governor, Limits, OnDenied, Rules, RunClock, Verdict};
-use outrigger_abp::protocol::{AgentEvent, BackendIdentity, EventKind, Usage, WorkOrder, WorkspaceMode};
+use outrigger_abp::protocol::{AgentEvent, BackendIdentity, EventKind, Usage};
 use outrigger_steerable::host::{NewSession, Sidecar, SteerBy, Steered, Stream, StreamEnd, StreamEvent};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -16,16 +13,17 @@ use tokio::time::Instant;
 
 use super::ask::Put;
 use super::ending::{End, Stop};
+use super::plan::Plan;
 use super::translate::{self, Translator};
-use super::{Talk, capabilities, runtime, terms, thread};
-use crate::backends::order::job::{self, Window};
+use super::{Talk, capabilities, runtime, terms};
+use crate::backends::order::job::Window;
 use crate::backends::order::memory::Memory;
 use crate::backends::seal::{self, Sealing};
 use crate::backends::turns::{First, first_of};
 use crate::chat::ask::{Asked, Asker};
 use crate::runs::backend::{Again, NotHeard};
 use crate::runs::state::Moment;
-use crate::runs::{Answer, Approval, Attempt, Choice, Concluded, Control, Ended, NewRun, RunId, Teller};
+use crate::runs::{Answer, Approval, Attempt, Choice, Concluded, Control, Ended, RunId, Teller};
 
 /// How long words wait for more: twenty times a second is as good as at once.
 const TOGETHER: Duration = Duration::from_millis(50);
@@ -36,27 +34,10 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The most that an agent may ask at the same time.
 const MAX_OPEN: usize = 64;
 
-/// The longest that the runtime waits for a person; it takes no more than a year.
-const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
-
-/// What a turn is begun with.
-struct Plan {
-    order: WorkOrder,
-    transcript: String,
-    cwd: PathBuf,
-    flags: Vec<OsString>,
-    members: Map<String, Value>,
-    /// Who is talked to, for people.
-    model: String,
-    window: Window,
-    /// What should be known before it begins.
-    notes: Vec<String>,
-}
-
 /// Does an attempt.
 pub(super) async fn attempt(talk: &Talk, attempt: Attempt) -> Concluded {
     let Attempt { run, number, order, state, teller, mut control, receipts } = attempt;
-    let plan = match plan(talk, &run, &order.request) {
+    let plan = match Plan::of(talk, &run, &order.request) {
         Ok(plan) => plan,
         Err(why) => return Concluded::Ended(Box::new(Ended::failed("fatal", why, Again::Nobody))),
     };
@@ -140,63 +121,6 @@ impl Spoken {
             leaving: Leaving::No,
         }
     }
-}
-
-/// What the turn is begun with: who is talked to, what they may reach, what is said.
-fn plan(talk: &Talk, run: &RunId, request: &NewRun) -> Result<Plan, String> {
-    let mut order = request.work_order(run.as_str()).map_err(|error| error.message)?;
-    if request.policy.is_none() {
-        order.policy = talk.policy.clone();
-    }
-    let model = talk.model()?;
-    let name = model.name(order.config.model.as_deref())?.to_owned();
-    let mut members = model.members(&name);
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&talk.folder);
-    made.map_err(|error| format!("the folder {} cannot be made: {error}", talk.folder.display()))?;
-    let transcript = thread::transcript(request.thread.as_deref(), run);
-    let mut flags = vec!["--storage-path".into(), thread::file(&talk.folder, &transcript).into_os_string()];
-    let mut notes = Vec::new();
-    let cwd = match &request.workspace {
-        None => talk.folder.clone(),
-        Some(_) => {
-            let root = job::folder(&order).map_err(|error| error.message)?;
-            let flag = match order.workspace.mode {
-                WorkspaceMode::PassThrough => "--write-root",
-                WorkspaceMode::Staged | WorkspaceMode::Other(_) => {
-                    notes.push(
-                        "the folder can be read only: with `pass_through` as its mode it can be written"
-                            .to_owned(),
-                    );
-                    "--read-root"
-                }
-            };
-            flags.extend([flag.into(), root.clone().into_os_string()]);
-            root
-        }
-    };
-    for host in &order.policy.allow_network {
-        flags.extend(["--allow-host".into(), host.into()]);
-    }
-    flags.extend(["--commands".into(), "deny".into()]);
-    let window = Window::of(request.approvals.as_ref())?;
-    let patience = u64::try_from(window.patience().min(A_YEAR).as_millis()).unwrap_or(u64::MAX);
-    let more = [
-        ("useCoreLoop", json!(true)),
-        ("resume", json!(true)),
-        ("askUser", json!(true)),
-        ("approval", json!({ "mode": "host", "timeoutMs": patience })),
-        ("recordId", json!(transcript)),
-        ("chatId", json!(transcript)),
-        ("messages", json!([{ "role": "user", "content": order.task }])),
-    ];
-    members.extend(more.map(|(name, value)| (name.to_owned(), value)));
-    if let Some(turns) = order.config.max_turns {
-        members.insert("maxRounds".to_owned(), turns.into());
-    }
-    if let Some(system) = order.config.vendor("chat", "system") {
-        members.insert("systemPrompt".to_owned(), system.to_value());
-    }
-    Ok(Plan { order, transcript, cwd, flags, members, model: name, window, notes })
 }
 
 /// Talks, from the start of the runtime to its end.

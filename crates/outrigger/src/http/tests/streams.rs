@@ -60,6 +60,24 @@ async fn a_reader_that_is_gone_frees_its_place_while_the_run_is_quiet() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn somebody_who_hears_nothing_is_told_that_we_are_still_there() {
+    let site = Site::start(ServerLimits { heartbeat: Duration::from_millis(50), ..roomy() }).await;
+    let id = site.run("linger", "running").await;
+    for path in [format!("/v1/runs/{id}/events"), "/v1/changes".to_owned()] {
+        let mut stream = site.connect().await;
+        let host = format!("Host: {}", site.address);
+        let headers = [host.as_str(), "Authorization: Bearer secret", "Accept: text/event-stream"];
+        stream.write_all(request("GET", &path, &headers, "").as_bytes()).await.unwrap();
+        let mut heard = String::new();
+        let mut piece = [0; 4096];
+        while heard.matches(": still here\n\n").count() < 2 {
+            let length = within(stream.read(&mut piece)).await.unwrap();
+            heard.push_str(std::str::from_utf8(&piece[..length]).unwrap());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_that_leaves_ends_streams_at_once_and_finishes_requests() {
     let mut site = Site::start(roomy()).await;
     let id = site.run("linger", "running").await;

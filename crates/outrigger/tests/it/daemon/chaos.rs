@@ -142,8 +142,11 @@ fn five_hundred_runs_survive_twenty_kills() {
     }
     // Scripts always come to their end; agents may have been interrupted too often.
     assert!(outcomes.get("completed").copied().unwrap_or(0) >= RUNS * 9 / 10, "{outcomes:?}");
-    let verified =
-        crate::process::finish(&mut outrigger(["receipts", "verify", daemon.receipts().to_str().unwrap()]));
+    // All of them are the daemon's, also those of attempts that died with it.
+    let key = receipt_of(&daemon, &states[0])["signature"]["public_key"].as_str().unwrap().to_owned();
+    let folder = daemon.receipts();
+    let verify = ["receipts", "verify", folder.to_str().unwrap(), "--key", &key];
+    let verified = crate::process::finish(&mut outrigger(verify));
     assert_eq!(verified.code(), 0, "{}{}", verified.stdout, verified.stderr);
     daemon.stop();
     daemon.home.tag.must_be_gone(Duration::from_secs(2), "after the last daemon");
@@ -151,6 +154,12 @@ fn five_hundred_runs_survive_twenty_kills() {
 
 fn is_over(state: &Value) -> bool {
     ["completed", "failed", "cancelled"].contains(&state["phase"].as_str().unwrap())
+}
+
+/// The receipt of a run that is over.
+fn receipt_of(daemon: &Daemon, state: &Value) -> Value {
+    let file = state["receipt"]["file"].as_str().unwrap_or_else(|| panic!("there is no receipt: {state:#}"));
+    serde_json::from_str(&std::fs::read_to_string(daemon.receipts().join(file)).unwrap()).unwrap()
 }
 
 /// Everything that must hold for one run.
@@ -166,10 +175,7 @@ fn check(number: usize, state: &Value, log: &[Value], daemon: &Daemon) {
         *last += 1;
         assert_eq!(record["data"]["number"], *last, "{run}: an event is missing or doubled");
     }
-    let receipt =
-        state["receipt"]["file"].as_str().unwrap_or_else(|| panic!("{run} has no receipt: {state:#}"));
-    let receipt: Value =
-        serde_json::from_str(&std::fs::read_to_string(daemon.receipts().join(receipt)).unwrap()).unwrap();
+    let receipt = receipt_of(daemon, state);
     if state["phase"] == "completed" {
         let told = numbers.get(&state["attempt"].as_u64().unwrap()).copied().unwrap_or(0);
         assert_eq!(

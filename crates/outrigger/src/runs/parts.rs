@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 
 use super::id::RunId;
 use super::service::{Numbered, RunsError};
-use crate::engine::{Engine, ReadLimit, Seq};
+use crate::engine::{Engine, EngineError, ReadLimit, Seq};
 
 /// How much is read at once. Who does not read on holds about as much.
 const LIMIT: ReadLimit = ReadLimit { records: 512, bytes: 48 << 10 };
@@ -20,28 +20,28 @@ const KEPT: usize = 64;
 
 /// Some records of a log, at least one.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct Part {
     records: Vec<Numbered>,
     bytes: usize,
     shown: OnceLock<Bytes>,
 }
 
-/// The pages that were read last.
+/// The parts that were read last.
 #[derive(Debug, Default)]
-pub(super) struct Pages(Mutex<VecDeque<Kept>>);
+pub(super) struct Parts(Mutex<VecDeque<Kept>>);
 
 #[derive(Debug)]
 struct Kept {
     run: RunId,
     after: Seq,
-    page: Shared,
+    part: Shared,
 }
 
 /// Filled by the first one who wants it; the others wait.
-type Shared = Arc<OnceCell<Arc<Page>>>;
+type Shared = Arc<OnceCell<Arc<Part>>>;
 
-impl Page {
-    /// None if there is nothing to be on it.
+impl Part {
+    /// None if there is nothing in it.
     fn of(records: Vec<Numbered>) -> Option<Self> {
         let bytes = records.iter().map(|record| record.record.len()).sum();
         (!records.is_empty()).then(|| Self { records, bytes, shown: OnceLock::new() })
@@ -57,22 +57,28 @@ impl Page {
     }
 }
 
-impl Pages {
+impl Parts {
     /// Some of the records after a number; none if there are none yet.
     pub(super) async fn read(
         &self,
-        engine: &dyn Engine,
+        engine: &Arc<dyn Engine>,
         run: &RunId,
         after: Seq,
-    ) -> Result<Option<Arc<Page>>, RunsError> {
+    ) -> Result<Option<Arc<Part>>, RunsError> {
         let shared = self.shared(run, after);
-        let read = async {
-            let stored = engine.read(&run.log(), after, LIMIT).await.map_err(|error| Some(error.into()))?;
+        if let Some(part) = shared.get() {
+            return Ok(Some(Arc::clone(part)));
+        }
+        let (engine, log) = (Arc::clone(engine), run.log());
+        let read = async move {
+            let stored = engine.read(&log, after, LIMIT).await.map_err(|error| Some(error.into()))?;
             // Nothing is not kept: it does not stay so.
-            Page::of(stored.into_iter().map(Numbered::from).collect()).map(Arc::new).ok_or(None)
+            Part::of(stored.into_iter().map(Numbered::from).collect()).map(Arc::new).ok_or(None)
         };
-        match shared.get_or_try_init(|| read).await {
-            Ok(page) => Ok(Some(Arc::clone(page))),
+        // A task of its own goes on when the reader who is first does not, and the others wait for it.
+        let reading = tokio::spawn(async move { shared.get_or_try_init(|| read).await.cloned() });
+        match reading.await.map_err(|_| EngineError::Closed)? {
+            Ok(part) => Ok(Some(part)),
             Err(None) => Ok(None),
             Err(Some(error)) => Err(error),
         }
@@ -83,14 +89,14 @@ impl Pages {
         self.kept().retain(|kept| kept.run != *run);
     }
 
-    /// The place of a page, which makes room for itself.
+    /// The place of a part, which makes room for itself.
     fn shared(&self, run: &RunId, after: Seq) -> Shared {
         let mut kept = self.kept();
         let known = kept.iter().rev().find(|kept| kept.after == after && kept.run == *run);
         if let Some(known) = known {
-            return Arc::clone(&known.page);
+            return Arc::clone(&known.part);
         }
-        let bytes = |kept: &Kept| kept.page.get().map_or(0, |page| page.bytes);
+        let bytes = |kept: &Kept| kept.part.get().map_or(0, |part| part.bytes);
         let mut held: usize = kept.iter().map(bytes).sum();
         while (held > KEPT_BYTES || kept.len() >= KEPT)
             && let Some(oldest) = kept.pop_front()
@@ -98,9 +104,9 @@ impl Pages {
             // One that was being read a moment ago was not counted.
             held = held.saturating_sub(bytes(&oldest));
         }
-        let page = Shared::default();
-        kept.push_back(Kept { run: run.clone(), after, page: Arc::clone(&page) });
-        page
+        let part = Shared::default();
+        kept.push_back(Kept { run: run.clone(), after, part: Arc::clone(&part) });
+        part
     }
 
     fn kept(&self) -> MutexGuard<'_, VecDeque<Kept>> {
@@ -115,8 +121,8 @@ mod tests {
     use crate::engine::{Append, NewHead};
 
     struct Store {
-        engine: Sqlite,
-        pages: Pages,
+        engine: Arc<dyn Engine>,
+        parts: Parts,
         _folder: tempfile::TempDir,
     }
 
@@ -124,7 +130,7 @@ mod tests {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let engine = Sqlite::open(&folder.path().join("runs.sqlite")).unwrap();
-            Self { engine, pages: Pages::default(), _folder: folder }
+            Self { engine: Arc::new(engine), parts: Parts::default(), _folder: folder }
         }
 
         async fn append(&self, run: &RunId, expected: u64, records: Vec<String>) {
@@ -133,8 +139,8 @@ mod tests {
             self.engine.append_if(append).await.unwrap();
         }
 
-        async fn read(&self, run: &RunId, after: u64) -> Option<Arc<Page>> {
-            self.pages.read(&self.engine, run, Seq(after)).await.unwrap()
+        async fn read(&self, run: &RunId, after: u64) -> Option<Arc<Part>> {
+            self.parts.read(&self.engine, run, Seq(after)).await.unwrap()
         }
     }
 
@@ -153,7 +159,7 @@ mod tests {
         let text = first.shown_by(|records| records.iter().map(|record| record.record.as_str()).collect());
         assert_eq!(text, "onetwo");
         assert_eq!(text.as_ptr(), second.shown_by(|_| panic!("it is made once")).as_ptr());
-        // What comes later is on the page after it.
+        // What comes later is on the part after it.
         store.append(&run, 2, vec!["three".to_owned()]).await;
         assert_eq!(store.read(&run, 0).await.unwrap().records().len(), 2);
         assert_eq!(store.read(&run, 2).await.unwrap().records()[0].record, "three");
@@ -165,7 +171,7 @@ mod tests {
         store.append(&run, 0, vec!["old".to_owned()]).await;
         store.read(&run, 0).await.unwrap();
         store.engine.forget(&run.log()).await.unwrap();
-        store.pages.forget(&run);
+        store.parts.forget(&run);
         assert!(store.read(&run, 0).await.is_none());
         store.append(&run, 0, vec!["new".to_owned()]).await;
         assert_eq!(store.read(&run, 0).await.unwrap().records()[0].record, "new");
@@ -180,7 +186,7 @@ mod tests {
             for after in head..head + count as u64 {
                 store.read(&run, after).await.unwrap();
             }
-            assert_eq!(store.pages.kept().len(), expected, "{count} times {bytes} bytes");
+            assert_eq!(store.parts.kept().len(), expected, "{count} times {bytes} bytes");
         };
         check(KEPT * 2, LIMIT.bytes, KEPT).await;
         check(12, KEPT_BYTES / 4, 5).await;
