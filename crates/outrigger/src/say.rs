@@ -19,9 +19,23 @@ pub(crate) enum Format {
 /// Reports a failure of the program itself, with everything that led to it.
 pub(crate) fn failure(format: Format, error: &anyhow::Error) {
     match format {
-        Format::Text => anstream::eprintln!("{}: {error:#}", label()),
-        Format::Json => line(&json!({ "event": "error", "message": format!("{error:#}") })),
+        Format::Text => anstream::eprintln!("{}: {}", label(), whole(error)),
+        Format::Json => line(&json!({ "event": "error", "message": whole(error) })),
     }
+}
+
+/// An error with everything that led to it. What a sentence has said already is not said again.
+pub(crate) fn whole(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 /// Control characters that a stranger could drive a terminal with, made visible. Line ends and tabs stay.
@@ -94,6 +108,17 @@ pub(crate) fn label() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_led_to_an_error_is_said_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("it cannot be read: {0}")]
+        struct Unreadable(#[source] std::io::Error);
+        let cause = || std::io::Error::other("no such file");
+        let twice = anyhow::Error::new(Unreadable(cause())).context("the receipt is not checked");
+        assert_eq!(whole(&twice), "the receipt is not checked: it cannot be read: no such file");
+        assert_eq!(whole(&anyhow::Error::new(cause()).context("the note")), "the note: no such file");
+    }
 
     #[test]
     fn a_tool_call_is_one_line_that_says_what_it_is_about() {

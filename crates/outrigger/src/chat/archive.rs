@@ -65,7 +65,7 @@ pub(super) fn list(format: Format) -> anyhow::Result<ExitCode> {
             Ok(session) => session,
             // One that cannot be read does not hide the others.
             Err(error) => {
-                anstream::eprintln!("{id}: {error:#}");
+                anstream::eprintln!("{id}: {}", crate::say::whole(&error));
                 continue;
             }
         };

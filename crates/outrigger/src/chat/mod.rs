@@ -159,7 +159,7 @@ impl Chat {
                 _ => {
                     // The next turn may go better: a runtime that failed is started again.
                     if let Err(error) = self.turn(&text).await {
-                        self.screen.bad(&format!("{error:#}"));
+                        self.screen.bad(&crate::say::whole(&error));
                     }
                 }
             }

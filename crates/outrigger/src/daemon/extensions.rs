@@ -18,6 +18,6 @@ pub(super) async fn start(config: &Config, supervisor: &Supervisor) -> Extension
             tokio::spawn(hosted.serve());
             Extensions::On(fleet)
         }
-        Err(error) => Extensions::Failed { why: format!("{error:#}") },
+        Err(error) => Extensions::Failed { why: crate::say::whole(&error) },
     }
 }

@@ -148,7 +148,7 @@ async fn supervisor(output: &Output, format: Format) -> (Supervisor, Option<Stri
     let settings = Settings { launcher: Launcher::current_exe(), starting_at_once: NonZeroUsize::MIN };
     let (leftovers, swept) = match trees::open() {
         Ok(opened) => opened,
-        Err(error) => return (Supervisor::new(settings), Some(format!("{error:#}"))),
+        Err(error) => return (Supervisor::new(settings), Some(crate::say::whole(&error))),
     };
     if !swept.killed.is_empty() {
         let count = swept.killed.len();
