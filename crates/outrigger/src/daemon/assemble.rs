@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context;
+use outrigger_abp::conduct;
 use outrigger_abp::govern::default_profile;
 use outrigger_abp::protocol::PolicyProfile;
 use outrigger_abp::receipt::{Folder, SpoolLimit};
@@ -41,7 +42,7 @@ pub(super) async fn assemble(
     let folder = Arc::new(Folder::open(&receipts, SpoolLimit::USUAL)?);
     let sign = Some(crate::run::signing_key(&place.root().join("receipts.key"))?);
     let receipts = Receipts { folder: Arc::clone(&folder), sign };
-    for left in order::recover(&receipts)? {
+    for left in conduct::recover(&receipts.folder, receipts.sign.as_ref())? {
         if let Err(why) = left {
             complaints(&format!("what a killed daemon left cannot be sealed: {why}"));
         }

@@ -8,7 +8,7 @@
 //! Handlers do nothing themselves: they read the request ([`read`]), ask the daemon, and show the answer ([`view`]). Whatever
 //! goes wrong is a [`problem`].
 //!
-//! Event streams ([`events`], [`changes`]) are pulled by their reader: one that does not read holds a page of its own and
+//! Event streams ([`events`], [`changes`]) are pulled by their reader: one that does not read holds a part of the log and
 //! nothing of the run; when the daemon leaves they end at once, and their readers come back to the next one.
 
 mod about;

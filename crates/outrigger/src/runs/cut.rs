@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::backend::told;
 use super::books::Inner;
 use super::cell::{Cell, Change, ChangeError};
-use super::entry::{Attempted, Entry, Finished};
+use super::entry::{Attempted, Entry, Finished, Note};
 use super::state::{Moment, Phase, Receipt};
 
 /// How often an attempt may die with its daemon before the run is given up.
@@ -41,7 +41,14 @@ pub(super) async fn write(inner: &Arc<Inner>, cell: &Cell, cut: Cut) {
 /// An attempt ended with its daemon: it counts as ended, with the receipt that was made of what it left.
 pub(super) async fn interrupted(inner: &Arc<Inner>, cell: &Cell, cut: Cut) -> Result<(), String> {
     let standing = cell.state().await.map_err(|error| error.to_string())?;
-    let left = standing.and_then(|(_, state)| inner.left_by(&state));
+    let left = match standing {
+        None => None,
+        Some((_, state)) => {
+            let inner = Arc::clone(inner);
+            let looking = tokio::task::spawn_blocking(move || inner.left_by(&state));
+            looking.await.map_err(|error| error.to_string())?
+        }
+    };
     let changed = cell.change(|state| {
         if !state.underway || state.phase.is_over() {
             return Ok(Change { entries: Vec::new(), work: Vec::new(), out: () });
@@ -91,11 +98,18 @@ pub(super) async fn interrupted(inner: &Arc<Inner>, cell: &Cell, cut: Cut) -> Re
                 }
             }
         };
-        let events = left.as_ref().map_or(&[][..], |left| &left.events);
-        let known = usize::try_from(state.attempt_events).unwrap_or(usize::MAX);
-        let missing = (state.attempt_events + 1..).zip(events.iter().skip(known));
-        let mut entries: Vec<Entry> =
-            missing.map(|(number, event)| told(state.attempt, number, event.clone())).collect();
+        let mut entries = match left.as_ref().map(|left| &left.events) {
+            None => Vec::new(),
+            Some(Ok(events)) => {
+                let known = usize::try_from(state.attempt_events).unwrap_or(usize::MAX);
+                let missing = (state.attempt_events + 1..).zip(events.iter().skip(known));
+                missing.map(|(number, event)| told(state.attempt, number, event.clone())).collect()
+            }
+            Some(Err(why)) => {
+                let text = format!("the last words of the attempt may be in its receipt only: {why}");
+                vec![Entry::Note(Note { text })]
+            }
+        };
         entries.push(entry);
         Ok::<_, std::convert::Infallible>(Change { entries, work: Vec::new(), out: () })
     });
@@ -111,8 +125,8 @@ pub(crate) struct LeftBehind {
     pub(crate) receipt: Receipt,
     /// How it ended, if it had ended before the daemon died.
     pub(crate) ended: Option<LeftEnd>,
-    /// Its events. The log may lack the last of them: they were on their way.
-    pub(crate) events: Vec<Box<RawValue>>,
+    /// Its events, or why they cannot be had. The log may lack the last of them: they were on their way.
+    pub(crate) events: Result<Vec<Box<RawValue>>, String>,
 }
 
 /// How an attempt had ended.

@@ -14,7 +14,7 @@ use crate::engine::{Engine, EngineError, ReadLimit, Seq};
 /// How much is read at once. Who does not read on holds about as much.
 const LIMIT: ReadLimit = ReadLimit { records: 512, bytes: 48 << 10 };
 
-/// How much is kept, and in how many pieces: for a moment, not for later.
+/// How much is kept as it is stored, and in how many pieces: for a moment, not for later. As it is shown it is kept as well.
 const KEPT_BYTES: usize = 4 << 20;
 const KEPT: usize = 64;
 
@@ -159,14 +159,14 @@ mod tests {
         let text = first.shown_by(|records| records.iter().map(|record| record.record.as_str()).collect());
         assert_eq!(text, "onetwo");
         assert_eq!(text.as_ptr(), second.shown_by(|_| panic!("it is made once")).as_ptr());
-        // What comes later is on the part after it.
+        // What comes later is in the part after it.
         store.append(&run, 2, vec!["three".to_owned()]).await;
         assert_eq!(store.read(&run, 0).await.unwrap().records().len(), 2);
         assert_eq!(store.read(&run, 2).await.unwrap().records()[0].record, "three");
     }
 
     #[tokio::test]
-    async fn a_run_does_not_get_the_pages_of_one_that_had_its_name() {
+    async fn a_run_does_not_get_the_parts_of_one_that_had_its_name() {
         let (store, run) = (Store::new(), run());
         store.append(&run, 0, vec!["old".to_owned()]).await;
         store.read(&run, 0).await.unwrap();

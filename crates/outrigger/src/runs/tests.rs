@@ -349,7 +349,7 @@ async fn a_question_that_nobody_answers_is_answered_by_its_deadline() {
     assert_eq!((given.by, given.answer.choice), (Actor::new("deadline"), Choice::Deny));
 }
 
-/// What the run `ended` left: it had said three things and was done.
+/// What the run `ended` left: it had said three things and was done. What `endless` said is too long to be read back.
 fn left(id: &str) -> Option<LeftBehind> {
     let event = |text: &str| {
         let mut written = Vec::new();
@@ -357,11 +357,13 @@ fn left(id: &str) -> Option<LeftBehind> {
         RawValue::from_string(String::from_utf8(written).unwrap()).unwrap()
     };
     let ended = LeftEnd { phase: Phase::Completed, error: None, ending: "final".to_owned(), patch: None };
-    (id == "ended").then(|| LeftBehind {
-        receipt: Receipt { file: "ended.json".to_owned(), sha256: Digest::of(b"ended") },
-        ended: Some(ended),
-        events: ["half", "two thirds", "whole"].map(event).into(),
-    })
+    let events = match id {
+        "ended" => Ok(["half", "two thirds", "whole"].map(event).into()),
+        "endless" => Err("it is too long".to_owned()),
+        _ => return None,
+    };
+    let receipt = Receipt { file: "ended.json".to_owned(), sha256: Digest::of(b"ended") };
+    Some(LeftBehind { receipt, ended: Some(ended), events })
 }
 
 fn open_with(folder: &Path, engine: Arc<dyn Engine>, lanes: Vec<Lane>) -> Runs {
@@ -447,6 +449,18 @@ async fn the_log_gets_what_only_the_receipt_of_a_cut_attempt_has() {
     let expected = ["accepted", "started", "event", "event", "event", "finished"];
     assert_eq!(kinds(&runs, &run).await, expected);
     assert_eq!(folded(&runs, &run).await, state);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_says_that_it_may_lack_the_last_words_of_an_attempt() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = open(folder.path(), vec![Fake::new("fake", vec![vec![Do::Say("half"), Do::Linger]])]);
+    let run = runs.submit(task(json!({"id": "endless"})), me()).await.unwrap().id;
+    until(&runs, &run, |state| state.attempt_events == 1).await;
+    runs.drain(Duration::from_secs(10)).await;
+    assert_eq!(kinds(&runs, &run).await, ["accepted", "started", "event", "note", "finished"]);
+    let log = runs.events(&run, Seq(3), 1).await.unwrap();
+    assert!(log[0].record.contains("in its receipt only: it is too long"), "{}", log[0].record);
 }
 
 /// Opens the store again; the tasks of the last daemon let go of it one by one.

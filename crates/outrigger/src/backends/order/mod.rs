@@ -3,7 +3,7 @@
 //!
 //! [`job`] makes of a run what [`conduct`] takes, [`conversation`] remembers what agents call their sessions, [`onlooker`] tells the run's log what the child does, [`attend`] passes on what
 //! people want meanwhile, [`ending`] says what came of it. An attempt lives in its process: it does not outlive the daemon, and what is left
-//! of one that was killed with it is sealed by [`recover()`] and tried again.
+//! of one that was killed with it is sealed by the next daemon and tried again.
 
 pub(super) mod attend;
 mod conversation;
@@ -24,7 +24,7 @@ use outrigger_abp::protocol::PolicyProfile;
 use outrigger_supervise::driver::Supervisor;
 use tokio::sync::{Notify, mpsc};
 
-pub(crate) use recover::{left_behind, recover};
+pub(crate) use recover::left_behind;
 
 use self::attend::Attendant;
 use self::job::Made;

@@ -1,44 +1,22 @@
-//! After a daemon that was killed: what its attempts recorded becomes receipts, and a receipt says how its attempt had ended.
+//! After a daemon that was killed: the receipt that was made of what an attempt recorded says how the attempt had ended.
 
 use std::path::Path;
 
-use outrigger_abp::conduct;
 use outrigger_abp::protocol::RunId;
-use outrigger_abp::receipt::{Ending, Folder, HashState, RecordError, verify};
+use outrigger_abp::receipt::{Ending, Folder, HashState, verify};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::attend::GOING_DOWN;
 use super::ending::{self, Retry};
 use crate::runs::state::Receipt;
-use crate::runs::{LeftBehind, LeftEnd, Phase, Receipts};
+use crate::runs::{LeftBehind, LeftEnd, Phase};
 
 /// What the receipt of an attempt says that was sealed after its host was killed.
 const KILLED: &str = "the host was killed during the run";
 
 /// The longest receipt whose events are put into the log.
 const MAX_RECEIPT: u64 = 64 << 20;
-
-/// A receipt that was made of what a killed daemon left.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Recovered {
-    /// The id of the receipt: that of the run, or of a later attempt.
-    pub(crate) id: String,
-    pub(crate) receipt: Receipt,
-}
-
-/// Seals what dead daemons left in this folder. What is wrong with a single record is a sentence in the list.
-pub(crate) fn recover(
-    Receipts { folder, sign }: &Receipts,
-) -> Result<Vec<Result<Recovered, String>>, RecordError> {
-    let sealed = conduct::recover(folder, sign.as_ref())?;
-    let recovered = sealed.into_iter().map(|sealed| {
-        let sealed = sealed.map_err(|error| error.to_string())?;
-        let stem = sealed.path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        Ok(Recovered { id: stem.unwrap_or_default(), receipt: ending::receipt(&sealed) })
-    });
-    Ok(recovered.collect())
-}
 
 /// What an attempt left in the folder that nobody has written the end of: its receipt, and how it had ended if it had. An
 /// attempt that was cut by the end of its daemon, be it killed or told to leave, had not.
@@ -69,16 +47,20 @@ pub(crate) fn left_behind(folder: &Folder, id: &str) -> Option<LeftBehind> {
     })
 }
 
-/// The events of a receipt that is not too long to be read at once.
-fn trace(path: &Path) -> Vec<Box<RawValue>> {
+/// The events of a receipt, or why they are not read.
+fn trace(path: &Path) -> Result<Vec<Box<RawValue>>, String> {
     #[derive(Deserialize)]
     struct Traced {
         #[serde(default)]
         trace: Vec<Box<RawValue>>,
     }
-    let is_short = std::fs::metadata(path).is_ok_and(|about| about.len() <= MAX_RECEIPT);
-    let text = if is_short { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
-    serde_json::from_str(&text).map_or_else(|_| Vec::new(), |Traced { trace }| trace)
+    let length = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if length > MAX_RECEIPT {
+        return Err(format!("the receipt has {length} bytes, and no more than {MAX_RECEIPT} are read back"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let Traced { trace } = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    Ok(trace)
 }
 
 /// Whether it was the end of the daemon that ended the attempt.
